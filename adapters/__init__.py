@@ -1,0 +1,1 @@
+"""Adapters: each carries messages over one wire and knows nothing of operations, load or storage."""

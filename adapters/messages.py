@@ -1,0 +1,82 @@
+"""What can be said, whatever the protocol: the message types and the one table of methods."""
+
+from __future__ import annotations
+
+import msgspec
+
+from adapters.api import Method, Shape
+
+
+class Quote(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The published message: five fields. `seq` and `epoch_micros` (on the wire: epochMicros) are int64."""
+
+    symbol: str
+    seq: int
+    bid: float
+    ask: float
+    epoch_micros: int
+
+
+class QuoteRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Ask for one quote."""
+
+    symbol: str
+    seq: int = 42
+
+
+class StreamRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Ask for `count` quotes, seq 0 first, `delay_ms` apart."""
+
+    symbol: str
+    count: int
+    delay_ms: int = 0
+
+
+class SymbolRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Ask for an endless stream of quotes, seq 0 first."""
+
+    symbol: str
+
+
+class Credit(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`n` more quotes may be made. The symbol of the first credit of a stream counts; later ones may leave it."""
+
+    symbol: str = ""
+    n: int = 0
+
+
+class Empty(msgspec.Struct, frozen=True, gc=False):
+    """Nothing to say."""
+
+
+class Produced(msgspec.Struct, frozen=True, gc=False):
+    """How many quotes the server has made for the stream under test."""
+
+    produced: int
+
+
+class RunInfo(msgspec.Struct, frozen=True, gc=False):
+    """Which run a server belongs to."""
+
+    run: str
+
+
+class Body(msgspec.Struct, frozen=True, gc=False):
+    """Opaque bytes of any length. json, cbor and msgpack carry `data` as it is, without an envelope."""
+
+    data: bytes
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("quote", Shape.UNARY, QuoteRequest, Quote),
+        Method("quotes", Shape.SERVER_STREAM, StreamRequest, Quote),
+        Method("quotes.unbounded", Shape.SERVER_STREAM, SymbolRequest, Quote),
+        Method("quotes.unbounded.ready", Shape.SERVER_STREAM, SymbolRequest, Quote),
+        Method("quotes.credited", Shape.BIDI_STREAM, Credit, Quote),
+        Method("produced", Shape.UNARY, Empty, Produced),
+        Method("echo", Shape.UNARY, Body, Body),
+        Method("run", Shape.UNARY, Empty, RunInfo),
+    )
+}

@@ -1,0 +1,143 @@
+"""The frames of the bare TCP wire, and one connection of it.
+
+A frame is `length (4 bytes, big endian, of what follows) | kind (1 byte) | payload`:
+
+    CALL  client  payload = length of the method's name (1 byte), the name, and the request if it is only one
+    ITEM  both    payload = one encoded message
+    END   both    no more items from this side; a server's END closes the call
+    ERR   server  payload = UTF-8 "kind: text"; closes the call
+    STOP  client  the rest of a stream is not wanted; answered by END or ERR
+
+One call at a time. Back-pressure is TCP's: a reader that does not ask stops the reading of the socket once
+`READ_HIGH` items wait, and a writer waits while the transport's buffer is above its high-water mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+from adapters.api import ConnectionLost, Unsupported
+
+CALL, ITEM, END, ERR, STOP = range(5)
+NAME_ROOM = 257  # what a call's frame may hold besides its message: kind, length and name of the method
+READ_HIGH = 256  # items that may wait unread before the socket is no longer read
+HEADER = struct.Struct(">IB")
+
+
+class Wire(asyncio.Protocol):
+    """One connection: frames in a deque, a future for whoever waits."""
+
+    def __init__(self, max_message: int, on_made: Callable[[Wire], None] | None = None) -> None:
+        self._on_made = on_made
+        self.transport: asyncio.Transport
+        self.inbox: deque[tuple[int, bytes]] = deque()
+        self.on_stop: asyncio.Task[None] | None = None
+        self.lost: Exception | None = None
+        self._max_message = max_message
+        self._buffer = bytearray()
+        self._reader: asyncio.Future[None] | None = None
+        self._writer: asyncio.Future[None] | None = None
+        self.write_paused = False
+        self._read_paused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one only by its methods
+        sock = transport.get_extra_info("socket")
+        # asyncio leaves Nagle on for sockets whose proto is 0.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._on_made is not None:
+            self._on_made(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = ConnectionLost("the connection was closed by the other side")
+        for waiter in (self._reader, self._writer):
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+        if self.on_stop is not None:
+            self.on_stop.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        if self._buffer:
+            self._buffer += data
+            data = bytes(self._buffer) if self._complete(self._buffer) else b""
+            if not data:
+                return
+            self._buffer.clear()
+        start, size = 0, len(data)
+        while size - start >= 5:
+            length, kind = HEADER.unpack_from(data, start)
+            if length > self._max_message + NAME_ROOM:
+                self.transport.abort()
+                return
+            end = start + 4 + length
+            if end > size:
+                break
+            if kind == STOP:
+                if self.on_stop is not None:
+                    self.on_stop.cancel()
+            else:
+                self.inbox.append((kind, data[start + 5 : end]))
+            start = end
+        if start < size:
+            self._buffer += data[start:]
+        if self.inbox:
+            if self._reader is not None and not self._reader.done():
+                self._reader.set_result(None)
+            if len(self.inbox) > READ_HIGH and not self._read_paused:
+                self._read_paused = True
+                self.transport.pause_reading()
+
+    @staticmethod
+    def _complete(buffer: bytearray) -> bool:
+        return len(buffer) >= 5 and len(buffer) >= 4 + HEADER.unpack_from(buffer)[0]
+
+    def pause_writing(self) -> None:
+        self.write_paused = True
+
+    def resume_writing(self) -> None:
+        self.write_paused = False
+        if self._writer is not None and not self._writer.done():
+            self._writer.set_result(None)
+
+    async def read(self) -> tuple[int, bytes]:
+        """The next frame. Raises ConnectionLost."""
+        while not self.inbox:
+            if self.lost is not None:
+                raise self.lost
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        frame = self.inbox.popleft()
+        if self._read_paused and not self.inbox and self.lost is None:
+            self._read_paused = False
+            self.transport.resume_reading()
+        return frame
+
+    def send(self, kind: int, payload: bytes = b"", name: bytes = b"") -> None:
+        """One frame; a call's `name` goes before its payload, in the same write.
+
+        Raises ConnectionLost, or Unsupported when the payload is over the limit.
+        """
+        if self.transport.is_closing():
+            raise self.lost or ConnectionLost("the connection is closing")
+        if len(payload) > self._max_message:
+            raise Unsupported(f"a message of {len(payload):,} bytes is over the limit of {self._max_message:,}")
+        self.transport.write(HEADER.pack(len(payload) + len(name) + 1, kind) + name + payload)
+
+    async def drain(self) -> None:
+        """Wait while the transport's buffer is over its high-water mark. Raises ConnectionLost."""
+        while self.write_paused and self.lost is None:
+            self._writer = asyncio.get_running_loop().create_future()
+            try:
+                await self._writer
+            finally:
+                self._writer = None
+        if self.lost is not None:
+            raise self.lost

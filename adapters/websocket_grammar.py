@@ -1,0 +1,192 @@
+"""What is said over a WebSocket: a grammar that a person can type. Knows text, not connections.
+
+    client                                         server
+    QUOTE AAPL                                     one item frame
+    STREAM AAPL 5 0                                five item frames, then END 5
+    STOP (while a stream runs)                     END <items sent>
+    CREDITED AAPL, then MORE 3, MORE 2 ...         three item frames, two ...; STOP or END ends it with END 5
+    ECHO, then one binary frame                    one binary frame
+    anything else                                  ERR unknown command
+
+A command is a word and the fields of its request in order, separated by spaces; trailing fields that have defaults
+may be left out. Commands and END, ERR, STOP and MORE are text frames. Items are text frames with a text codec and
+binary frames otherwise; a Body is always a binary frame. Methods that take many messages: the word, then item
+frames, then END <items sent>; the reply is one item frame, or item frames and END.
+
+An error is "ERR <kind>: <text>", or "ERR <text>" for the two that a kind would only repeat.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from adapters.api import (
+    AdapterError,
+    CallFailed,
+    Codec,
+    CodecError,
+    Message,
+    Method,
+    NotRepresentable,
+    Shape,
+    Unsupported,
+)
+from adapters.messages import Body, Credit
+
+STOP, BUSY, UNKNOWN = "STOP", "ERR busy", "ERR unknown command"
+CONTROL = (b"END ", b"ERR ")  # how the server's control frames begin; no message of a text codec begins so
+
+_WORDS = {
+    "quotes": "STREAM",
+    "quotes.unbounded": "UNBOUNDED",
+    "quotes.unbounded.ready": "UNBOUNDED_READY",
+    "quotes.credited": "CREDITED",
+}
+_BARE = {BUSY: "busy", UNKNOWN: "not_found"}  # errors that are spelled without their kind
+
+
+class Spelling:
+    """One method as text. `opaque`: the request is a binary frame after the word; `credit`: MORE frames follow.
+
+    `request_text`, `reply_text`: whether those messages travel in text frames.
+    """
+
+    def __init__(self, method: Method, codec: Codec) -> None:
+        self.method = method
+        self.word = _WORDS.get(method.name) or method.name.upper().replace(".", "_")
+        self.unary = method.shape is Shape.UNARY
+        self.uploads = method.shape in (Shape.CLIENT_STREAM, Shape.BIDI_STREAM)
+        self.opaque = method.request is Body and not self.uploads
+        self.credit = method.request is Credit and self.uploads
+        self.request_text = codec.text and method.request is not Body
+        self.reply_text = codec.text and method.reply is not Body
+        fields: tuple[msgspec.structs.FieldInfo, ...] = ()
+        if self.credit:
+            fields = msgspec.structs.fields(Credit)[:1]
+        elif not self.uploads and not self.opaque:
+            fields = msgspec.structs.fields(method.request)
+        self._keys = tuple(field.encode_name for field in fields)
+        self._values = _getter([field.name for field in fields])
+        self._defaults = tuple(field.default for field in fields)
+        self._required = 1 if self.credit else sum(field.required for field in fields)
+        self._words = len(list(itertools.takewhile(lambda field: field.type is str, fields)))
+
+    @property
+    def usage(self) -> str:
+        """How to say it, for who said it wrong."""
+        words = [f"<{key}>" if i < self._required else f"[<{key}>]" for i, key in enumerate(self._keys)]
+        then = ""
+        if self.credit:
+            then = ", then MORE <n>"
+        elif self.uploads:
+            then = ", then item frames, then END <n>"
+        elif self.opaque:
+            then = ", then one binary frame"
+        return "usage: " + " ".join([self.word, *words]) + then
+
+    def command(self, request: Message) -> str:
+        """The command. Raises NotRepresentable for a field that is no single word."""
+        values = self._values(request)
+        count = len(values)
+        while count > self._required and values[count - 1] == self._defaults[count - 1]:
+            count -= 1
+        text = self.word
+        for value in values[:count]:
+            text += f" {value}" if value.__class__ is str and value.isalnum() else f" {_field(value)}"
+        return text
+
+    def request(self, typed: str) -> Any:
+        """The request that was typed; the first credit of a stream has n = 0, an upload no request at all.
+
+        Raises CallFailed("invalid_argument") with the usage.
+        """
+        fields = typed.split()
+        if not self._required <= len(fields) <= len(self._keys):
+            raise CallFailed("invalid_argument", self.usage)
+        if self.uploads and not self.credit:
+            return None
+        if len(fields) <= self._words:
+            return self.method.request(*fields)
+        try:
+            named = dict(zip(self._keys, fields, strict=False))
+            return msgspec.convert(named, self.method.request, strict=False)
+        except msgspec.ValidationError as exc:
+            raise CallFailed("invalid_argument", self.usage) from exc
+
+    def granted(self, symbol: str, frame: str | bytes) -> Credit:
+        """The credit that a MORE frame grants. Raises CallFailed("invalid_argument") with the usage."""
+        try:
+            return Credit(symbol, int(frame.removeprefix("MORE ") if isinstance(frame, str) else ""))
+        except ValueError as exc:
+            raise CallFailed("invalid_argument", self.usage) from exc
+
+
+class Limited:
+    """The codec, and the limit of one message."""
+
+    def __init__(self, codec: Codec, limit: int) -> None:
+        self.codec, self.limit = codec, limit
+        self.decode = codec.decode
+
+    def encode(self, message: Message) -> bytes:
+        """Raises Unsupported over the limit."""
+        data = self.codec.encode(message)
+        if len(data) > self.limit:
+            raise self.too_large(data)
+        return data
+
+    def too_large(self, data: bytes) -> Unsupported:
+        """What is wrong with these bytes."""
+        return Unsupported(f"a message of {len(data):,} bytes is over the limit of {self.limit:,}")
+
+
+def _getter(names: Sequence[str]) -> Callable[[Message], tuple[Any, ...]]:
+    """What reads these fields, all at once."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda message: tuple(getattr(message, name) for name in names)
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if not isinstance(value, str):
+        raise NotRepresentable(f"a command cannot carry a field of type {type(value).__name__}")
+    if value.split() != [value] or any("\ud800" <= char <= "\udfff" for char in value):
+        raise NotRepresentable(f"a command cannot carry {value!r}: a field is one word of text without spaces")
+    return value
+
+
+def ended(frame: str, count: int) -> None:
+    """`frame` must be END and say that `count` items were sent. Raises CallFailed("data_loss")."""
+    said = frame.removeprefix("END ")
+    if said != str(count):
+        raise CallFailed("data_loss", f"{count:,} items arrived before {frame!r}")
+
+
+def error(frame: str) -> AdapterError:
+    """The error that an ERR frame says."""
+    if frame in _BARE:
+        return CallFailed(_BARE[frame], frame.removeprefix("ERR "))
+    kind, colon, text = frame.removeprefix("ERR ").partition(": ")
+    if not colon or not kind.isidentifier():
+        return CallFailed("failed", frame.removeprefix("ERR "))
+    return Unsupported(text) if kind == "unsupported" else CallFailed(kind, text)
+
+
+def spell_error(exc: Exception) -> str:
+    """The ERR frame for what a handler raised."""
+    if isinstance(exc, CallFailed):
+        return f"ERR {exc}" if ": " in str(exc) else f"ERR {exc}: "
+    if isinstance(exc, Unsupported):
+        return f"ERR unsupported: {exc}"
+    if isinstance(exc, CodecError):
+        return f"ERR codec: {exc}"
+    return f"ERR internal: {type(exc).__name__}: {exc}"

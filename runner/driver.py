@@ -1,0 +1,197 @@
+"""The driver process: `python -m runner.driver`, steered over stdin and stdout (runner.control).
+
+Setup: {"config", "run", "cpus"}; then told `connect` (host, port) unless it hosts both ends itself.
+Events: `ready` (connected, verified, warmed up), `quiet` (t_ns), `closed` (the window has just closed),
+`result` (everything that was found), `failed` (verdict, reason). Told: `go` opens the window, `finish` ends a
+quiet period. Questions: `counters`, `usage`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from array import array
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from adapters.api import AdapterError, Address, CodecError, Peer, Unsupported
+from adapters.messages import METHODS, Empty, QuoteRequest
+from runner.control import Control, run_as_process
+from runner.drive import Drive, Stalled
+from runner.host import pin, process_facts, rss_bytes, run_loop, tcp_queues, usage
+from runner.operations.api import Raw
+from runner.quotes import quote
+from runner.server import server_counters, settle
+from runner.service import Service
+
+if TYPE_CHECKING:
+    from runner.config import Cell
+
+
+class Refused(Exception):
+    """The server is not the one this run started, or does not answer as it must."""
+
+
+class ControlGate:
+    """The phases of a run, over the control channel."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._go: Future[dict[str, Any]] = control.expect("go")
+        self._finish: Future[dict[str, Any]] = control.expect("finish")
+        self.before: dict[str, int] = {}
+        self.after: dict[str, int] = {}
+        self.read_before = 0
+        self.port = 0
+
+    async def ready(self) -> None:
+        """Say so, and wait for the supervisor to have noted what the server has used."""
+        settle()
+        self._control.say("ready", **process_facts())
+        await asyncio.wrap_future(self._go)
+        self.read_before = self.read_bytes() or 0
+        self.before = usage()
+
+    async def quiet(self) -> None:
+        """Say when, and wait for `finish`."""
+        self._control.say("quiet", t_ns=time.perf_counter_ns())
+        await asyncio.wrap_future(self._finish)
+
+    def closed(self) -> None:
+        """Note what was used, and let the supervisor ask the server."""
+        self.after = usage()
+        self._control.say("closed")
+
+    def read_bytes(self) -> int | None:
+        """What this process has read from its connections to the server, in bytes."""
+        queues = tcp_queues(self.port, local=False) if self.port else None
+        return None if queues is None else sum(q.received_bytes - q.receive_queue_bytes for q in queues)
+
+
+def driver_counters(drive: Drive, gate: ControlGate) -> dict[str, Any]:
+    """What the application has taken and what waits for it. None for what cannot be seen. From any thread."""
+    queues = tcp_queues(gate.port, local=False) if gate.port else None
+    read = gate.read_bytes()
+    return {
+        "t_ns": time.perf_counter_ns(),
+        "consumed": drive.consumed,
+        "inbox": len(drive.inbox),
+        "held": drive.peers[0].held() if drive.peers else None,
+        "rss_bytes": rss_bytes(),
+        "receive_queue_bytes": None if queues is None else sum(q.receive_queue_bytes for q in queues),
+        "read_bytes": None if read is None else read - gate.read_before,
+    }
+
+
+async def verify(peer: Peer, run: str) -> None:
+    """One checked exchange before any clock starts. Raises Refused."""
+    which = await peer.unary(METHODS["run"], Empty())
+    if which.run != run:
+        raise Refused(f"the server belongs to run {which.run!r}, not to {run!r}: something else listens there")
+    answer = await peer.unary(METHODS["quote"], QuoteRequest("AAPL"))
+    if answer != quote("AAPL", 42):
+        raise Refused(f"the server's first answer is wrong: {answer!r}")
+
+
+async def _connected(
+    stack: AsyncExitStack, cell: Cell, setup: dict[str, Any], control: Control, gate: ControlGate
+) -> list[Peer]:
+    """Open and verify every connection, within limits.connect_s."""
+    adapter, operation = cell.adapter, cell.operation
+    if not operation.needs_server:
+        control.listen()
+        return []
+    if adapter.in_process:
+        service = Service(producer=operation.producer_style(), mark=operation.gate_mark(), run=setup["run"])
+        served = await stack.enter_async_context(adapter.serve(service, Address(cell.host, cell.port)))
+        control.answer("server_counters", lambda: server_counters(service, served))
+        control.listen()
+        address = served.address
+    else:
+        connect = control.expect("connect")
+        control.listen()
+        told = await asyncio.wrap_future(connect)
+        address = Address(told["host"], told["port"])
+        gate.port = address.port
+    peers: list[Peer] = []
+    wanted = 1 if cell.load.multiplex else cell.load.connections
+    try:
+        async with asyncio.timeout(cell.limits.connect_s):
+            for _ in range(wanted):
+                peer = await stack.enter_async_context(adapter.connect(address, operation.credit()))
+                await verify(peer, setup["run"])
+                peers.append(peer)
+    except TimeoutError:
+        raise Refused(f"{len(peers)} of {wanted} connections opened within {cell.limits.connect_s:g} s") from None
+    except OSError as exc:
+        raise Refused(f"{len(peers)} of {wanted} connections opened: {exc.strerror or exc}") from exc
+    return peers
+
+
+def pack(raw: Raw) -> dict[str, Any]:
+    """`raw` as JSON can carry it; samples as base64 of little-endian 64-bit integers."""
+    samples = {
+        name: base64.b64encode(array("q", values).tobytes()).decode() for name, values in raw.samples.items()
+    }
+    return {
+        "window_ns": raw.window_ns,
+        "samples": samples,
+        "counts": raw.counts,
+        "errors": raw.errors,
+        "facts": raw.facts,
+        "usage": raw.usage,
+    }
+
+
+def unpack(packed: dict[str, Any]) -> Raw:
+    """The inverse of `pack`."""
+    samples = {name: array("q", base64.b64decode(data)).tolist() for name, data in packed["samples"].items()}
+    return Raw(
+        **{**{k: packed[k] for k in ("window_ns", "counts", "errors", "facts", "usage")}, "samples": samples}
+    )
+
+
+async def _drive(setup: dict[str, Any], control: Control) -> None:
+    from runner.config import check  # after pinning: what it imports may start threads
+
+    cell, problems = check(setup["config"])
+    if cell is None:
+        control.say("failed", verdict="failed", reason="; ".join(problems))
+        return
+    gate = ControlGate(control)
+    control.answer("usage", usage)
+    holder: list[Drive] = []
+    control.answer("counters", lambda: driver_counters(holder[0], gate))
+    try:
+        async with AsyncExitStack() as stack:
+            peers = await _connected(stack, cell, setup, control, gate)
+            drive = Drive(
+                peers=peers,
+                codec=cell.adapter.codec,
+                load=cell.load,
+                limits=cell.limits,
+                gate=gate,
+                clock=time.perf_counter_ns,
+            )
+            holder.append(drive)
+            await cell.operation.drive(drive)
+            spent = {key: gate.after[key] - gate.before[key] for key in gate.after if key != "peak_rss_bytes"}
+            drive.raw.usage["driver"] = {**spent, "peak_rss_bytes": gate.after.get("peak_rss_bytes", 0)}
+            control.say("result", raw=pack(drive.raw))
+    except Unsupported as exc:
+        control.say("failed", verdict="unsupported", reason=str(exc))
+    except (AdapterError, CodecError, Refused, Stalled) as exc:
+        control.say("failed", verdict="failed", reason=f"{type(exc).__name__}: {exc}")
+
+
+def main(control: Control) -> None:
+    """Drive one run."""
+    setup = control.setup()
+    pin(setup["cpus"])
+    run_loop(_drive(setup, control), setup["config"].get("loop", "uvloop"))
+
+
+if __name__ == "__main__":
+    run_as_process(main)

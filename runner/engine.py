@@ -1,0 +1,253 @@
+"""One run, from a checked cell to a record. It never names a protocol and never raises for a run that went wrong.
+
+    supervisor                 server process              driver process
+    ----------                 --------------              --------------
+    launch both ------------>  imports, binds              imports
+            <-- ready ------   (host, port, nonce)
+    connect --------------------------------------------->  connects, verifies, warms up
+            <----------------------------------- ready ---
+    settle  -------------->    collects, CPU so far
+    go      --------------------------------------------->  THE MEASURED WINDOW
+            <----------------------------------- quiet ---  (watched operations: both are asked for counters
+    finish  --------------------------------------------->   until enough was seen)
+            <---------------------------------- closed ---
+    usage   -------------->    CPU so far
+            <---------------------------------- result ---  everything that was found
+    close both                 gone                        gone
+
+Every arrow has a deadline; a process that ends early is noticed at once. The supervisor holds Hydra's and
+SQLAlchemy's heaps and does nothing inside the window but wait (or, for a watched operation, ask).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from adapters.api import CodecError
+from runner.driver import unpack
+from runner.host import MALLOC, available_cpus, environment
+from runner.operations.api import Raw, Summary
+from runner.placement import Placement, place
+from runner.process import Child, ChildFailed, Process
+from runner.quotes import quote
+from runner.store.ids import new_id
+from runner.store.record import RunRecord, Verdict
+
+if TYPE_CHECKING:
+    from runner.config import Cell
+
+ASK_S = 5.0  # a control thread answers in microseconds; this much later something is wrong
+LOOK_S = 1.0
+SLICE_S = 0.1  # how often a silent driver makes us look whether the server still lives
+
+Launch = Callable[[str, str, dict[str, Any]], Child]
+
+
+class RunEnded(Exception):
+    """The run is over before its time, with this verdict and reason."""
+
+    def __init__(self, verdict: Verdict, reason: str) -> None:
+        super().__init__(reason)
+        self.verdict = verdict
+        self.reason = reason
+
+
+def run(
+    cell: Cell,
+    *,
+    sweep_id: str,
+    repeat: int,
+    position: int,
+    overrides: list[str],
+    launch: Launch = Process,
+) -> RunRecord:
+    """Execute `cell` once. The record's verdict says how it ended; Ctrl-C gives `interrupted`."""
+    operation = cell.operation
+    spot = place(cell.load.placement, operation.prefers_one_core, available_cpus())
+    if _alone(cell):
+        spot = Placement("same", spot.driver_cpus, spot.driver_cpus)
+    started, begun = datetime.now(UTC), time.monotonic()
+    raw, conditions = Raw(), _conditions(cell, spot)
+    verdict: Verdict = "ok"
+    reason = ""
+    summary = Summary()
+    try:
+        _refuse_unsupported(cell)
+        raw = _execute(cell, spot, conditions, launch)
+        summary = operation.summarize(raw, cell.adapter.codec, conditions)
+        seen, wanted = conditions.get("peers_seen"), conditions["connections_opened"]
+        if seen is not None and seen != wanted:
+            summary.void.append(f"the server saw {seen} connections, {wanted} were to be open")
+        if summary.void:
+            verdict, reason = "void", "; ".join(summary.void)
+    except RunEnded as ended:
+        verdict, reason = ended.verdict, ended.reason
+    except ChildFailed as failed:
+        verdict, reason = "failed", str(failed)
+    except KeyboardInterrupt:
+        verdict, reason = "interrupted", "stopped by Ctrl-C"
+    return RunRecord(
+        run_id=new_id(),
+        sweep_id=sweep_id,
+        scenario=cell.scenario,
+        label=cell.label,
+        operation=operation.name,
+        protocol=cell.protocol,
+        engine=cell.adapter.engine,
+        codec=cell.codec,
+        variant=cell.variant,
+        placement=spot.name,
+        connections=cell.load.connections,
+        repeat=repeat,
+        position=position,
+        verdict=verdict,
+        reason=reason,
+        started_at=started,
+        duration_s=time.monotonic() - begun,
+        overrides=overrides,
+        config=cell.config,
+        conditions=conditions,
+        environment=environment(),
+        facts={**dataclasses.asdict(cell.adapter.facts), "default_codec": cell.adapter.default_codec},
+        measurements=summary.measurements,
+        findings=summary.findings,
+        errors=raw.errors,
+        samples=raw.samples,
+        series=summary.series,
+    )
+
+
+def _alone(cell: Cell) -> bool:
+    """Whether the driver hosts both ends (or there is only one)."""
+    return cell.adapter.in_process or not cell.operation.needs_server
+
+
+def _conditions(cell: Cell, spot: Placement) -> dict[str, Any]:
+    """What may make two runs incomparable, as far as it is known before they start."""
+    adapter, load = cell.adapter, cell.load
+    try:
+        size = len(adapter.codec.encode(quote("AAPL", 42)))
+    except CodecError:
+        size = 0
+    knobs = {key: value for key, value in cell.config["protocol"].items() if key not in ("name", "_target_")}
+    return {
+        "loop": cell.loop,
+        "placement": spot.name,
+        "server_cpus": spot.server_cpus,
+        "driver_cpus": spot.driver_cpus,
+        "in_process": _alone(cell),
+        "gc": "frozen after warm-up",
+        "malloc": " ".join(f"{name}={value}" for name, value in MALLOC.items()),
+        "codec": cell.codec,
+        "message_bytes": cell.operation.largest_message_bytes() or size,
+        "frame_bytes": adapter.wire_bytes(size) - size,
+        "max_message_bytes": adapter.max_message_bytes,
+        "connections": load.connections,
+        "connections_opened": 1 if load.multiplex else load.connections,
+        "multiplex": load.multiplex,
+        **{f"protocol.{name}": value for name, value in knobs.items()},
+    }
+
+
+def _refuse_unsupported(cell: Cell) -> None:
+    """Raises RunEnded("unsupported") for what the adapter declares that it cannot carry."""
+    adapter, operation = cell.adapter, cell.operation
+    for method in operation.methods():
+        if method.shape not in adapter.shapes:
+            raise RunEnded("unsupported", f"{cell.protocol} cannot carry {method.shape.value} ({method.name})")
+    size, limit = operation.largest_message_bytes(), adapter.limit_bytes()
+    if size > limit:
+        raise RunEnded(
+            "unsupported", f"a message of {size:,} bytes is over the {limit:,} that {cell.protocol} carries"
+        )
+
+
+def _execute(cell: Cell, spot: Placement, conditions: dict[str, Any], launch: Launch) -> Raw:
+    """Both processes, the whole timeline. Raises RunEnded, ChildFailed, KeyboardInterrupt."""
+    nonce = secrets.token_hex(8)
+    setup = {"config": cell.config, "run": nonce}
+    children: list[Child] = []
+    try:
+        server: Child | None = None
+        if not _alone(cell):
+            server = launch("server", "runner.server", {**setup, "cpus": spot.server_cpus})
+            children.append(server)
+        driver = launch("driver", "runner.driver", {**setup, "cpus": spot.driver_cpus})
+        children.append(driver)
+        return _timeline(cell, server, driver, nonce, conditions)
+    finally:
+        for child in children:
+            child.close()
+
+
+def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, conditions: dict[str, Any]) -> Raw:
+    limits, operation = cell.limits, cell.operation
+    if server is not None:
+        ready = _event(server, None, "ready", limits.start_s)
+        if ready["run"] != nonce:
+            raise RunEnded("failed", f"the server answers for run {ready['run']!r}, not for this one")
+        driver.tell("connect", host=ready["host"], port=ready["port"])
+    # Connecting has its own bound inside the driver; the warm-up is bounded by run_s.
+    ready = _event(driver, server, "ready", limits.start_s + limits.connect_s + limits.run_s)
+    conditions |= {k: ready[k] for k in ("loop", "asyncio_debug", "python_debug", "debug_logging")}
+    before: dict[str, int] = {}
+    if server is not None:
+        before = server.ask("settle", ASK_S)
+        conditions["peers_seen"] = server.ask("counters", ASK_S)["peers"]
+    driver.tell("go")
+    watched = Raw()
+    if operation.watched:
+        quiet = _event(driver, server, "quiet", limits.run_s)
+        if cell.adapter.in_process:
+            look = lambda: (driver.ask("server_counters", LOOK_S), driver.ask("counters", LOOK_S))  # noqa: E731
+        else:
+            assert server is not None
+            asked = server
+            look = lambda: (asked.ask("counters", ASK_S), driver.ask("counters", ASK_S))  # noqa: E731
+        operation.watch(watched, quiet["t_ns"], limits.max_rss_mb * 2**20, look)
+        driver.tell("finish")
+    _event(driver, server, "closed", limits.run_s)
+    usage: dict[str, dict[str, int]] = {}
+    if server is not None:
+        after = server.ask("usage", ASK_S)
+        usage["server"] = {key: after[key] - before[key] for key in after if key != "peak_rss_bytes"}
+        usage["server"]["peak_rss_bytes"] = after["peak_rss_bytes"]
+    raw = unpack(_event(driver, server, "result", limits.run_s)["raw"])
+    raw.usage |= usage
+    raw.series |= watched.series
+    raw.counts |= watched.counts
+    raw.facts |= watched.facts
+    return raw
+
+
+def _event(child: Child, other: Child | None, name: str, timeout_s: float) -> dict[str, Any]:
+    """The event `name` of `child`. Raises RunEnded when it says `failed` instead, or when `other` has ended:
+    that is then the cause, whatever `child` makes of it.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            line = child.event(min(SLICE_S, max(left, 0)))
+        except ChildFailed:
+            if child.exited() is not None:
+                raise
+            if other is not None and (how := other.exited()) is not None:
+                raise RunEnded("failed", f"{how} (while waiting for the {child.name}'s {name!r})") from None
+            if left <= 0:
+                reason = f"the {child.name} was not {name!r} within {timeout_s:g} s"
+                raise RunEnded("failed", reason) from None
+            continue
+        if line["event"] == "failed":
+            if other is not None and line.get("verdict") != "unsupported":
+                time.sleep(SLICE_S)  # a server that died takes the driver with it, by a hair
+                if (how := other.exited()) is not None:
+                    raise RunEnded("failed", f"{how} (the {child.name} saw: {line['reason']})")
+            raise RunEnded(line.get("verdict", "failed"), line["reason"])
+        if line["event"] == name:
+            return line

@@ -1,0 +1,190 @@
+"""Facts about this process and this machine: what is recorded with each run. Linux answers most; elsewhere a
+fact that cannot be read is None, never 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import functools
+import importlib.metadata
+import logging
+import os
+import platform
+import re
+import resource
+import socket
+import struct
+import sys
+import termios
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PAGE_BYTES = resource.getpagesize()
+
+# What every measured process is started with: glibc gives asyncio's 256 KiB read buffers back to the kernel
+# after every read (mmap, munmap) unless its thresholds are above that; it costs a third of a small message.
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": "4194304", "MALLOC_TRIM_THRESHOLD_": "16777216"}
+
+
+class TcpQueue(NamedTuple):
+    """One of this process's TCP connections, in bytes: what the kernel holds now and has carried so far."""
+
+    send_queue_bytes: int  # written by us, not yet acknowledged
+    receive_queue_bytes: int  # arrived, not yet read by us
+    acked_bytes: int
+    received_bytes: int
+
+
+def usage() -> dict[str, int]:
+    """CPU time of all threads, context switches and peak memory of this process so far."""
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "cpu_ns": time.process_time_ns(),
+        "context_switches": spent.ru_nvcsw + spent.ru_nivcsw,
+        "peak_rss_bytes": spent.ru_maxrss * 1024,
+    }
+
+
+def rss_bytes() -> int | None:
+    """Resident memory of this process now."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def tcp_queues(port: int, *, local: bool) -> list[TcpQueue] | None:
+    """The TCP connections of this process whose local (a server's) or remote (a client's) port is `port`.
+
+    Reads /proc/self/fd, so that it also sees sockets that a library hides. None where the system lacks it.
+    TCP_INFO offsets: struct tcp_info of linux/tcp.h, tcpi_bytes_acked at 120, tcpi_bytes_received at 128.
+    """
+    try:
+        names = os.listdir("/proc/self/fd")
+    except OSError:
+        return None
+    return [queue for name in names for queue in _queue_of(int(name), port, local)]
+
+
+def _queue_of(fd: int, port: int, local: bool) -> Iterator[TcpQueue]:
+    try:
+        if not os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
+            return
+        with socket.socket(fileno=os.dup(fd)) as sock:
+            if sock.type != socket.SOCK_STREAM or sock.family not in (socket.AF_INET, socket.AF_INET6):
+                return
+            mine, theirs = sock.getsockname()[1], sock.getpeername()[1]  # a listening socket has no peer
+            if (mine if local else theirs) != port:
+                return
+            info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+            acked, received = struct.unpack_from("QQ", info, 120)
+            yield TcpQueue(_ioctl(sock, termios.TIOCOUTQ), _ioctl(sock, termios.FIONREAD), acked, received)
+    except OSError:
+        return
+
+
+def _ioctl(sock: socket.socket, request: int) -> int:
+    return int(struct.unpack("i", fcntl.ioctl(sock, request, b"\0\0\0\0"))[0])
+
+
+def available_cpus() -> list[int]:
+    """The CPUs that this process may use, ascending."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def pin(cpus: Sequence[int] | None) -> None:
+    """Stay on `cpus`, threads that start later included; None leaves it to the scheduler."""
+    if cpus and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cpus)
+
+
+@functools.cache
+def environment() -> dict[str, str | int | None]:
+    """The machine and the versions: what must be equal for two rows to be comparable."""
+    facts: dict[str, str | int | None] = {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "hostname": platform.node(),
+        "cpu": _cpu_model(),
+        "cpus": len(available_cpus()),
+        "memory_bytes": _memory_bytes(),
+        "tcp_rmem": _sysctl("net/ipv4/tcp_rmem"),
+        "tcp_wmem": _sysctl("net/ipv4/tcp_wmem"),
+        "python_debug": int(sys.flags.dev_mode or hasattr(sys, "gettotalrefcount")),
+        "asyncio_debug": int(bool(os.environ.get("PYTHONASYNCIODEBUG")) or sys.flags.dev_mode),
+    }
+    for name in ("bakeoff", *dependencies("bakeoff")):
+        facts[name] = version(name)
+    return facts
+
+
+def dependencies(distribution: str) -> list[str]:
+    """The names of what a distribution needs at run time, extras left out; [] when it is not installed."""
+    try:
+        needed = importlib.metadata.requires(distribution) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    return [re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in needed if "extra ==" not in line]
+
+
+def version(distribution: str) -> str | None:
+    """The installed version of a distribution, None when it is not installed."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or None
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES
+    except (ValueError, OSError):
+        return None
+
+
+def _sysctl(name: str) -> str | None:
+    try:
+        return " ".join((Path("/proc/sys") / name).read_text().split())
+    except OSError:
+        return None
+
+
+def run_loop(main: Coroutine[Any, Any, None], loop: str) -> None:
+    """Run `main` on the event loop that the configuration names. Raises ValueError for an unknown one."""
+    if loop == "uvloop":
+        import uvloop
+
+        uvloop.run(main)
+    elif loop == "asyncio":
+        asyncio.run(main)
+    else:
+        raise ValueError(f"loop: {loop!r} is neither uvloop nor asyncio")
+
+
+def process_facts() -> dict[str, str | bool]:
+    """What a measured process says of itself once its loop runs."""
+    loop = asyncio.get_running_loop()
+    tracing = bool(os.environ.get("GRPC_TRACE")) or os.environ.get("GRPC_VERBOSITY", "").upper() == "DEBUG"
+    return {
+        "loop": "uvloop" if type(loop).__module__.startswith("uvloop") else "asyncio",
+        "asyncio_debug": loop.get_debug(),
+        "python_debug": bool(sys.flags.dev_mode) or hasattr(sys, "gettotalrefcount"),
+        "debug_logging": tracing or logging.getLogger().isEnabledFor(logging.DEBUG),
+    }

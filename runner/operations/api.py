@@ -1,0 +1,121 @@
+"""What every measured thing is: a dataclass of its knobs, a driver half and a summary.
+
+The driver half runs in the driver process between `Drive.ready` and its return; the summary runs in the
+supervisor, outside every measured process.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from adapters.api import Codec, Method
+
+if TYPE_CHECKING:
+    from runner.drive import Drive
+
+
+@dataclass
+class Raw:
+    """What a run brought back, before anything is computed from it.
+
+    `samples`: name -> nanoseconds, in order of happening. `counts`: whole numbers by name. `errors`: how many, by
+    kind. `facts`: words. `series`: name -> [(t_ns since the start of the watch, value or None)].
+    `usage`: "server" and "driver" -> CPU nanoseconds and the like, spent between the start and end of the window.
+    """
+
+    window_ns: int = 0
+    samples: dict[str, list[int]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
+    series: dict[str, list[tuple[int, float | None]]] = field(default_factory=dict)
+    usage: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+@dataclass
+class Summary:
+    """What is saved of a run: numbers with units, words, and the reasons (if any) why it is void."""
+
+    measurements: dict[str, tuple[float, str]] = field(default_factory=dict)
+    findings: dict[str, str] = field(default_factory=dict)
+    series: dict[str, list[tuple[int, float | None]]] = field(default_factory=dict)
+    void: list[str] = field(default_factory=list)
+
+
+class Operation(ABC):
+    """One measured thing. Subclasses are frozen keyword-only dataclasses; their fields are the YAML keys."""
+
+    name: str
+    needs_server: ClassVar[bool] = True  # False: the driver measures alone
+    watched: ClassVar[bool] = False  # the supervisor samples both processes while the driver is quiet
+    prefers_one_core: ClassVar[bool] = False  # what placement auto means on fewer than four CPUs
+
+    @abstractmethod
+    def methods(self) -> list[Method]:
+        """The methods that the adapter must be able to carry."""
+
+    def problems(self) -> list[str]:
+        """What is wrong between keys, each a sentence that starts with the key's name."""
+        return []
+
+    def largest_message_bytes(self) -> int:
+        """An upper bound of one encoded message without the codec's own overhead."""
+        return 0
+
+    def credit(self) -> int | None:
+        """How many items a stream's reader grants before it asks (Adapter.connect)."""
+        return None
+
+    def producer_style(self) -> str:
+        """How the service makes items of an endless or counted stream (runner.service)."""
+        return "awaited"
+
+    def gate_mark(self) -> int:
+        """Items in the service's buffer at which a `gated` producer waits."""
+        return 64
+
+    @abstractmethod
+    async def drive(self, drive: Drive) -> None:
+        """The driver half: warm up, call `await drive.ready()`, measure, leave everything in `drive.raw`."""
+
+    def watch(
+        self,
+        raw: Raw,
+        quiet_ns: int,
+        ceiling_bytes: int,
+        look: Callable[[], tuple[dict[str, Any], dict[str, Any]]],
+    ) -> None:
+        """The supervisor's part of a `watched` operation, from the driver's going quiet at `quiet_ns` until
+        enough was seen. `look()` asks the server and the driver for their counters; either process holding more
+        than `ceiling_bytes` ends the watch.
+        """
+        raise NotImplementedError(f"{self.name} is not watched")
+
+    @abstractmethod
+    def summarize(self, raw: Raw, codec: Codec, conditions: dict[str, Any]) -> Summary:
+        """What is saved of `raw`."""
+
+
+ERRORS_BAND = 0.01
+
+
+def void_of_errors(errors: int, n: int) -> list[str]:
+    """The reason, if any, why `errors` of `n` make a run void: more than 1 %."""
+    if n and errors / n > ERRORS_BAND:
+        return [f"{errors:,} of {n:,} failed ({errors / n:.1%}; over 1 % is void)"]
+    return []
+
+
+def cpu_per_item(raw: Raw, items: int) -> dict[str, tuple[float, str]]:
+    """server_cpu_us and driver_cpu_us per item of the window, driver_cpu_pct of it; absent where not measured."""
+    out: dict[str, tuple[float, str]] = {}
+    for side in ("server", "driver"):
+        spent = raw.usage.get(side, {}).get("cpu_ns")
+        if spent is not None and items:
+            out[f"{side}_cpu_us"] = (spent / items / 1_000, "us")
+            if raw.window_ns > 0:
+                out[f"{side}_cpu_pct"] = (100 * spent / raw.window_ns, "%")
+    return out

@@ -1,0 +1,142 @@
+"""How long does one call take? Closed loop: each connection has one call under way, and makes the next when
+the last one is answered.
+
+The cost of a stall is hidden here by construction (a slow answer delays the calls that would have met it):
+a closed loop measures service time, not what an arriving user would wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import length_hint
+from typing import Any, ClassVar
+
+from adapters.api import Codec, Message, Method, Peer
+from adapters.messages import METHODS, Body, QuoteRequest
+from runner.drive import CALL_ERRORS, Drive, all_of, tickets
+from runner.fields import Count, Natural
+from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors
+from runner.quotes import quote
+from runner.samples import NS_PER_S, filled, latency_measurements, slots
+
+SYMBOL = "AAPL"
+# Calls ask for these in turn, so that an answer to another call is noticed. All encode to the published sizes:
+# seq takes one byte as a varint, two digits in JSON. JSON's bid and ask are a digit shorter in every tenth.
+SEQS = range(42, 100)
+LITTLE_BAND = 0.10
+LITTLE_CALLS = 100  # per caller: with fewer, starting and ending are a visible part of the window
+LOOP_NS = 1_000  # stamps, checks and the loop between two calls of one caller
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestResponse(Operation):
+    """`count` calls after `warmup` that are not kept. `size_bytes`: null asks for a quote, a number has a body
+    of that size echoed.
+    """
+
+    name: str
+    count: Count
+    warmup: Natural
+    size_bytes: Natural | None
+
+    prefers_one_core: ClassVar[bool] = True
+
+    def methods(self) -> list[Method]:
+        return [METHODS["quote"], METHODS["run"], METHODS["echo" if self.size_bytes is not None else "quote"]]
+
+    def largest_message_bytes(self) -> int:
+        return self.size_bytes or 0
+
+    def _exchange(self) -> tuple[Method, list[tuple[Message, Message]]]:
+        """The method, and (request, the only right answer) pairs to go through in turn."""
+        if self.size_bytes is None:
+            pairs = [(QuoteRequest(SYMBOL, seq), quote(SYMBOL, seq)) for seq in SEQS]
+            return METHODS["quote"], pairs
+        # Two bodies that differ in every byte, neither of them one repeated byte.
+        ramp = bytes(range(256)) * (self.size_bytes // 256 + 1)
+        bodies = [Body(ramp[: self.size_bytes]), Body(ramp[::-1][: self.size_bytes])]
+        return METHODS["echo"], [(body, body) for body in bodies]
+
+    async def drive(self, drive: Drive) -> None:
+        method, pairs = self._exchange()
+        await self._calls(drive, method, pairs, self.warmup)
+        drive.raw.errors.clear()
+        await drive.ready()
+        values, opened, closed = await self._calls(drive, method, pairs, self.count)
+        drive.close_window()
+        drive.raw.window_ns = closed - opened
+        drive.raw.samples["latency"] = filled(values)
+        drive.raw.counts["calls"] = self.count
+
+    async def _calls(
+        self, drive: Drive, method: Method, pairs: list[tuple[Message, Message]], count: int
+    ) -> tuple[Any, int, int]:
+        """Make `count` calls. Returns what each took, and when the first caller began and the last one ended."""
+        values, todo = slots(count), tickets(count)
+        began: list[int] = []
+        ended: list[int] = []
+
+        async def caller(peer: Peer) -> None:
+            began.append(drive.clock())
+            await _call(drive, peer, method, pairs, todo, values)
+            ended.append(drive.clock())
+
+        work = all_of([caller(peer) for peer in drive.callers()])
+        await drive.bounded(work, lambda: count - length_hint(todo))
+        return values, began[0], ended[-1]
+
+    def summarize(self, raw: Raw, codec: Codec, conditions: dict[str, Any]) -> Summary:
+        latencies, calls = raw.samples.get("latency", []), raw.counts.get("calls", 0)
+        summary = Summary(measurements=latency_measurements(latencies))
+        errors = sum(raw.errors.values())
+        summary.measurements |= {
+            "n": (len(latencies), "calls"),
+            "errors": (errors, "calls"),
+            "size_bytes": (self.size_bytes or 0, "bytes"),
+        }
+        summary.void += void_of_errors(errors, calls)
+        if len(latencies) + errors != calls:
+            summary.void.append(f"{len(latencies) + errors:,} calls were counted, {calls:,} were asked for")
+        if not latencies or raw.window_ns <= 0:
+            return summary
+        rate = len(latencies) * NS_PER_S / raw.window_ns
+        summary.measurements["calls_per_s"] = (rate, "1/s")
+        summary.measurements |= cpu_per_item(raw, calls)
+        mean = sum(latencies) / len(latencies)
+        in_flight = rate * mean / NS_PER_S
+        connections = int(conditions.get("connections", 1))
+        # Little's law: calls in flight = rate x mean latency. In a closed loop that is the number of callers.
+        # What the loop itself spends between calls is allowed for; it shows only where a call costs no more.
+        between = abs(connections * NS_PER_S / rate - mean)
+        steady = not errors and calls >= LITTLE_CALLS * connections
+        if steady and abs(in_flight / connections - 1) > LITTLE_BAND and between > LOOP_NS * connections:
+            summary.void.append(
+                f"rate x mean latency is {in_flight:.2f}, {connections} expected (Little's law, within 10 %)"
+            )
+        return summary
+
+
+async def _call(
+    drive: Drive,
+    peer: Peer,
+    method: Method,
+    pairs: list[tuple[Message, Message]],
+    todo: Iterator[int],
+    values: Any,
+) -> None:
+    """One caller. `values[i]` gets the nanoseconds of call i; it stays 0 when the call failed."""
+    clock, unary, n = drive.clock, peer.unary, len(pairs)
+    for i in todo:
+        request, expected = pairs[i % n]
+        try:
+            started = clock()
+            reply = await unary(method, request)
+            ended = clock()
+        except CALL_ERRORS as exc:
+            drive.count_error(exc)
+            continue
+        if reply == expected:
+            values[i] = ended - started
+        else:
+            drive.raw.errors["wrong_answer"] = drive.raw.errors.get("wrong_answer", 0) + 1

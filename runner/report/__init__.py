@@ -1,0 +1,1 @@
+"""The report: reads the database, conf/published/ and conf/choosing.yaml, and nothing else."""

@@ -1,0 +1,177 @@
+"""`bakeoff report`: the tables of a sweep that is in the database."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TextIO
+
+from runner.report import header, needs, published
+from runner.report.context import Context
+from runner.report.read import ReportError, Sweep, open_report, sweep_named, sweeps
+from runner.report.render import FORMATS, Report, Section, comma_separated, javascript, markdown, text
+from runner.report.table import Table
+from runner.report.tables import TABLES
+from runner.store import StoreError
+
+PIPED_WIDTH = 120
+LEAST_WIDTH = 20
+TIMED = {"payload", "request_response", "stream"}
+READING = (
+    "[a, b]: least and most of the runs (range, 2 to 4 runs) or a 95 % bootstrap interval over runs (from 5); the "
+    "bracket of a ratio is what those allow. A difference is claimed where that bracket excludes 1 and the medians "
+    "differ by more than 5 %. A dash: not measured, or too few samples."
+)
+
+
+class _Usage(Exception):
+    """A mistake in the command line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _Usage(message)
+
+
+def main(argv: list[str]) -> int:
+    """The words after `bakeoff report`. Returns the exit code: 0, or 2 with one line on stderr for a mistake."""
+    try:
+        asked = _parser().parse_args(argv)
+        names = [_table(name) for name in asked.tables]
+        _check(asked, names)
+        out = _report(asked, names)
+    except SystemExit as leaving:  # --help
+        return int(leaving.code or 0)
+    except (_Usage, ReportError, StoreError) as error:
+        print(f"bakeoff report: {error}", file=sys.stderr)
+        return 2
+    return _written(out, sys.stdout)
+
+
+def sweep_report(url: str, sweep_id: str, width: int | None = None) -> str:
+    """The text report of one sweep: the tables that it has data for. Raises StoreError, ReportError."""
+    with open_report(url) as connection:
+        return text(_made([sweep_named(connection, sweep_id)], _shown(url), [], "all"), width or terminal_width())
+
+
+def terminal_width() -> int:
+    """Places in a line: COLUMNS, else the terminal's, else PIPED_WIDTH where there is none."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and int(given) > 0:
+        return max(int(given), LEAST_WIDTH)
+    if sys.stdout is None or not sys.stdout.isatty():
+        return PIPED_WIDTH
+    return max(shutil.get_terminal_size((PIPED_WIDTH, 24)).columns, LEAST_WIDTH)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="bakeoff report",
+        description="Print the tables of a sweep in the database: the last one, unless told otherwise.",
+        epilog=f"Text is laid out for the terminal, or for {PIPED_WIDTH} columns where the output is no terminal; "
+        "COLUMNS=n in the environment decides otherwise. There is no colour, and nothing is ever cut.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "tables", nargs="*", metavar="TABLE", help=f"which ones: {', '.join(TABLES)} (default: all)"
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--sweep", metavar="ID", help="this sweep; the beginning of its id is enough")
+    which.add_argument("--all", action="store_true", help="every sweep, one after the other, the oldest first")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="text", help="csv takes one table name; csv and json are not rounded"
+    )
+    parser.add_argument("--db", default="results.db", metavar="PATH|URL", help="default: results.db")
+    parser.add_argument(
+        "--published",
+        default="all",
+        metavar="none|all|NAME",
+        help="figures from elsewhere beside ours (default: all)",
+    )
+    return parser
+
+
+def _table(name: str) -> str:
+    """The table's name; hyphens and capitals are forgiven."""
+    known = name.lower().replace("-", "_").replace("/", "_")
+    if known in TABLES:
+        return known
+    near = difflib.get_close_matches(known, TABLES, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise _Usage(f"there is no table {name}{hint} (tables: {', '.join(TABLES)})")
+
+
+def _check(asked: argparse.Namespace, names: Sequence[str]) -> None:
+    if asked.format == "csv" and len(names) != 1:
+        raise _Usage(f"--format csv takes one table; name one of: {', '.join(TABLES)}")
+
+
+def _report(asked: argparse.Namespace, names: Sequence[str]) -> str:
+    with open_report(asked.db) as connection:
+        known = sweeps(connection)
+        if asked.sweep is not None:
+            chosen = [sweep_named(connection, asked.sweep)]
+        elif not known:
+            raise ReportError(f"{_shown(asked.db)} holds no sweep yet; run bakeoff first")
+        else:
+            chosen = known if asked.all else known[-1:]
+        made = _made(chosen, _shown(asked.db), names, asked.published)
+    writers: dict[str, Callable[[Report], str]] = {
+        "text": lambda report: text(report, terminal_width()),
+        "md": markdown,
+        "csv": comma_separated,
+        "json": javascript,
+    }
+    return writers[asked.format](made)
+
+
+def _made(chosen: Sequence[Sweep], database: str, names: Sequence[str], published_names: str) -> Report:
+    """The sections; without `names` every table that has data, with them these even where they have none."""
+    rules, sources = needs.load(), published.load(published_names)
+    sections = []
+    for sweep in chosen:
+        context = Context(sweep, rules, sources)
+        built = [(name, TABLES[name](context)) for name in names or TABLES]
+        tables = [table or _empty(name) for name, table in built if names or (table and table.by_itself)]
+        sections.append(
+            Section(
+                sweep.sweep_id,
+                header.header(sweep, database),
+                header.facts(sweep, database),
+                tables,
+                header.attention(sweep),
+            )
+        )
+    shown = [table for section in sections for table in section.tables]
+    quoted = {name for table in shown for name in table.sources}
+    closing = [READING] if any(table.name in TIMED for table in shown) else []
+    closing += [f"published figures, {source.provenance()}" for source in sources if source.name in quoted]
+    if quoted:
+        closing.append("ratios and shapes compare with published ones, absolute numbers do not")
+    return Report(sections, closing)
+
+
+def _empty(name: str) -> Table:
+    title = name.replace("_", "/" if name == "request_response" else "-").upper()
+    return Table(name, title, "nothing was measured", [], [], [])
+
+
+def _shown(url: str) -> str:
+    return url.removeprefix("sqlite:///")
+
+
+def _written(out: str, stream: TextIO) -> int:
+    """UTF-8 whatever the locale says. A reader that has seen enough (`| head`) is no failure."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(encoding="utf-8", newline="\n")
+    try:
+        stream.write(out)
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return 0

@@ -1,0 +1,226 @@
+"""Sentences about who is faster: computed from the runs, whatever they say.
+
+Compared are rows that differ in one thing only: protocols with their default codecs, protocols with the same codec,
+and within a protocol its variants and styles. Of many rows not every pair is said, but those that a published
+source speaks of, and neighbours in rank.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from runner.report.figures import number, ratio
+from runner.report.published import Published, Reading, Timing
+from runner.report.rows import Row, Rows
+from runner.report.stats import Comparison, compare
+
+STYLES = ("producer", "consumer")  # what a cell's key may have beside protocol, engine, codec and variant
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is compared. `better`: what the better side is; `more_is_better`: which side that is.
+
+    `values`: say the two values in place of their ratio, and only of pairs that a published source speaks of.
+    """
+
+    metric: str
+    say: str
+    better: str
+    more_is_better: bool
+    values: bool = False
+
+
+@dataclass(frozen=True)
+class Side:
+    """A row and what it is called among the others."""
+
+    row: Row
+    name: str
+
+
+def named(rows: Sequence[Row]) -> list[Side]:
+    """Each row with the shortest name that tells it from the others: protocol, and what else differs in it."""
+
+    def several(index: int, protocol: str) -> bool:
+        return len({row.key[index] for row in rows if row.key[0] == protocol}) > 1
+
+    sides = []
+    for row in rows:
+        protocol, engine, codec, variant, *styles = row.key
+        words = [protocol]
+        words += [engine] if several(1, protocol) else []
+        words += [codec] if several(2, protocol) else []
+        words += [variant] if variant else []
+        words += [style for i, style in enumerate(styles, 4) if several(i, protocol)]
+        same = [other for other in rows if other.key == row.key]
+        words += [row.first.scenario] if len({other.first.scenario for other in same}) > 1 else []
+        sides.append(Side(row, " ".join(words)))
+    return sides
+
+
+def sentences(
+    rows: Rows, measure: Measure, left_out: Iterable[str], published: Sequence[Published], operation: str
+) -> list[str]:
+    """One line for each set of comparable rows, and under it one for each pair."""
+    said: list[str] = []
+    unclaimed = 0
+    for group in rows.comparable():
+        candidates = [row for row in group if row.first.protocol not in left_out and row.values(measure.metric)]
+        for heading, members, quoting in _sets(candidates):
+            where = rows.differing(members[0])
+            lines = []
+            for line in _pairs(named(members), measure, published if quoting else (), operation):
+                if line is None:
+                    unclaimed += 1
+                else:
+                    lines.append(f"  {line}")
+            if lines:
+                what = measure.say if measure.values else f"{measure.say} as a ratio"
+                said += [f"{what}, {heading}{f', {where}' if where else ''}:", *lines]
+    if unclaimed:
+        said.append("no ratio is claimed where a side has only one good run (n=1)")
+    return said
+
+
+def _sets(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row], bool]]:
+    """(heading, rows to be compared, whether published readings speak of them)."""
+    plain = [row for row in rows if not row.first.variant]
+    seen: list[list[Row]] = []
+    for styles in dict.fromkeys(row.key[4:] for row in plain):
+        alike = [row for row in plain if row.key[4:] == styles]
+        said = ", ".join(f"{role} {style}" for role, style in zip(STYLES, styles, strict=False))
+        tail = f", {said}" if len({row.key[4:] for row in plain}) > 1 else ""
+        usual = [row for row in alike if row.first.codec == row.first.facts.get("default_codec")]
+        if _protocols(usual) > 1:
+            seen.append(usual)
+            same = len({row.first.codec for row in usual}) == 1
+            yield (f"codec {usual[0].first.codec}" if same else "each with its default codec") + tail, usual, True
+        for codec in sorted({row.first.codec for row in alike}):
+            coded = [row for row in alike if row.first.codec == codec]
+            if _protocols(coded) > 1 and coded not in seen:
+                seen.append(coded)
+                yield f"codec {codec}{tail}", coded, False
+    for group in _one_apart(rows):
+        if not any(all(row in done for row in group) for done in seen):
+            yield "within one protocol", group, False
+
+
+def _protocols(rows: Sequence[Row]) -> int:
+    return len({row.first.protocol for row in rows})
+
+
+def _one_apart(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Rows of one protocol whose keys differ in one place: engine, codec, variant, producer or consumer."""
+    for index in range(1, max((len(row.key) for row in rows), default=0)):
+        groups: dict[tuple[str, ...], list[Row]] = {}
+        for row in rows:
+            groups.setdefault((*row.key[:index], *row.key[index + 1 :]), []).append(row)
+        yield from (group for group in groups.values() if len(group) > 1)
+
+
+def _pairs(
+    sides: Sequence[Side], measure: Measure, published: Sequence[Published], operation: str
+) -> Iterator[str | None]:
+    """The lines of one set; None for a pair of which nothing can be claimed."""
+    done: set[frozenset[str]] = set()
+    for source in published:
+        timing: Timing | None = getattr(source, operation)
+        for reading in timing.readings if timing else ():
+            if reading.metric != measure.metric:
+                continue
+            for one, other in itertools.product(*(_of(sides, name) for name in reading.pair)):
+                done.add(frozenset((one.name, other.name)))
+                yield _line(one, other, measure, timing, reading)
+    if measure.values:
+        return
+    ranked = sorted(sides, key=lambda side: _rank(side.row, measure))
+    for one, other in itertools.pairwise(ranked):
+        if frozenset((one.name, other.name)) not in done:
+            yield _line(one, other, measure)
+
+
+def _of(sides: Sequence[Side], protocol: str) -> list[Side]:
+    return [side for side in sides if side.row.first.protocol == protocol]
+
+
+def _middle(row: Row, metric: str) -> float:
+    found = row.estimate(metric)
+    return found.median if found else 0.0
+
+
+def _rank(row: Row, measure: Measure) -> float:
+    middle = _middle(row, measure.metric)
+    return -middle if measure.more_is_better else middle
+
+
+def _line(
+    one: Side, other: Side, measure: Measure, timing: Timing | None = None, reading: Reading | None = None
+) -> str | None:
+    found = compare(one.row.values(measure.metric), other.row.values(measure.metric))
+    if found is None or found.claimed is None:
+        return None
+    quoted = f" ({agreement(reading, timing, found, measure)})" if timing and reading else ""
+    if measure.values:
+        first, second = (number(_middle(side.row, measure.metric), 1) for side in (one, other))
+        said = f"{one.name} {first} against {other.name} {second}"
+    else:
+        said = f"{one.name} against {other.name}: {spread(found)}"
+    return f"{said}: {verdict(found, one, other, measure)}{quoted}"
+
+
+def spread(found: Comparison) -> str:
+    """1.04x [0.97, 1.11]."""
+    return f"{ratio(found.ratio)} [{number(found.low, 2)}, {number(found.high, 2)}]"
+
+
+def verdict(found: Comparison, one: Side, other: Side, measure: Measure) -> str:
+    """Who is better, or that it cannot be told."""
+    if found.higher is None:
+        return "no clear difference"
+    first_is_better = (found.higher == 0) == measure.more_is_better
+    return f"{(one if first_is_better else other).name} is {measure.better}"
+
+
+def agreement(reading: Reading, timing: Timing, ours: Comparison, measure: Measure) -> str:
+    """What was published of the pair, and whether ours says the same. `ours`: the same pair, the same way round."""
+    first, second = (timing.value(name, reading.metric) for name in reading.pair)
+    said = []
+    if first and second:
+        said = [f"{number(first, 1)} against {number(second, 1)}" if measure.values else ratio(first / second)]
+    if reading.across:
+        said.append(f"{number(reading.across[0], 1)}x to {number(reading.across[1], 1)}x over its runs")
+    if reading.higher is None:
+        said.append("no clear difference")
+    else:
+        better = (reading.pair[0] == reading.higher) == measure.more_is_better
+        said.append(f"{reading.pair[0 if better else 1]} {measure.better}")
+    higher = None if ours.higher is None else reading.pair[ours.higher]
+    return f"published {', '.join(said)}: {'agrees' if higher == reading.higher else 'differs'}"
+
+
+def quoted_figures(
+    published: Sequence[Published], operation: str, metrics: Sequence[tuple[str, str, int]]
+) -> list[str]:
+    """What was printed elsewhere, one line per source. `metrics`: (metric, how it is called, decimals)."""
+    lines = []
+    for source in published:
+        timing: Timing | None = getattr(source, operation)
+        if timing is None:
+            continue
+        seen: Counter[str] = Counter()
+        parts = []
+        for figure in timing.figures:
+            seen[figure.protocol] += 1
+            values = [
+                f"{say} {number(value, digits)}"
+                for metric, say, digits in metrics
+                if (value := figure.value(metric)) is not None
+            ]
+            again = " again" if seen[figure.protocol] > 1 else ""
+            parts.append(f"{figure.protocol}{again} {', '.join(values)}")
+        lines.append(f"published ({source.name}): {'; '.join(parts)}")
+    return lines

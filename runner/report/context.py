@@ -1,0 +1,66 @@
+"""What a table is made from: one sweep, the published figures, the choosing rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from runner.report import conditions as c
+from runner.report.needs import Choosing
+from runner.report.published import Published
+from runner.report.read import Sweep
+from runner.report.rows import Rows, rows_of
+
+# operation -> the conditions of its rows (in the order in which rows are sorted and conditions said), and what
+# identifies a cell beside protocol, engine, codec and variant.
+OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
+    "payload": ((c.LABEL, c.MESSAGE, *c.PROCESS), ()),
+    "request_response": (
+        (
+            c.LABEL,
+            c.BODY,
+            c.ARRIVAL,
+            c.CONNECTIONS,
+            c.MULTIPLEX,
+            *c.counted_after_warmup("calls"),
+            c.PLACEMENT,
+            *c.PROCESS,
+        ),
+        (),
+    ),
+    "stream": (
+        (c.LABEL, c.CONNECTIONS, c.MULTIPLEX, *c.counted_after_warmup("messages"), c.PLACEMENT, *c.PROCESS),
+        ("producer", "consumer"),
+    ),
+    "backpressure": (
+        (c.LABEL, c.ASKED, c.SETTLE, c.CEILING, c.PLACEMENT, *c.PROCESS),
+        ("producer", "consumer"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything that a table may look at."""
+
+    sweep: Sweep
+    choosing: Choosing
+    published: Sequence[Published] = ()
+
+    def rows(self, operation: str) -> Rows:
+        """The rows of one operation, read and grouped once."""
+        if operation not in self._rows:
+            found, more = OPERATIONS[operation]
+            runs = self.sweep.runs(operation)
+            self._rows[operation] = rows_of(runs, found, self.choosing.floor, self.letters, more)
+        return self._rows[operation]
+
+    @cached_property
+    def _rows(self) -> dict[str, Rows]:
+        return {}
+
+    @cached_property
+    def letters(self) -> dict[str, str]:
+        """environment hash -> A, B, ...: the most used first, as the header lists them."""
+        return {name: chr(ord("A") + i) if i < 26 else name for i, name in enumerate(self.sweep.environments)}

@@ -1,0 +1,140 @@
+"""The arithmetic of the report: percentiles, medians over runs, their spread, and when a difference is claimed.
+
+Every number here is a function of its inputs alone: no clock, no global random state, no order of arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bracket = Literal["single", "range", "interval"]
+
+INTERVAL_FROM = 5  # runs; below it the bracket is [min, max]
+CONFIDENCE = 95.0  # per cent covered by an interval
+RESAMPLES = 10_000
+SEED = 20_260_901  # of the resampling, so that one database always prints one report
+CLAIM_ABOVE = 1.05  # a smaller ratio between two medians is never called a difference
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The median of per-run values and its bracket.
+
+    `kind`: "single" (one run, low = high = median), "range" ([min, max] of 2 to 4 runs) or "interval" (bootstrap
+    over 5 runs or more). `n`: how many runs. Unit: that of the values.
+    """
+
+    median: float
+    low: float
+    high: float
+    kind: Bracket
+    n: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One cell against another: `ratio` of the medians, its bracket, and whether a difference is claimed.
+
+    `claimed` is None where it cannot be said at all: a side has fewer than two runs.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    kind: Bracket
+    claimed: bool | None
+
+    @property
+    def higher(self) -> int | None:
+        """0 if the first side is higher, 1 if the second is, None if no difference is claimed."""
+        return (0 if self.ratio > 1 else 1) if self.claimed else None
+
+
+def least_n(q: float) -> int:
+    """Samples below which the q-th percentile is not quoted: p99 from 100, p99.9 from 1,000, p99.99 from 10,000.
+
+    In general: enough that one sample lies beyond it. The median of anything is quoted.
+    """
+    if q <= 50:
+        return 1
+    if q >= 100:
+        return 1
+    return math.ceil(100 / (100 - Fraction(str(q))))
+
+
+def percentile(values: Sequence[float], q: float) -> float | None:
+    """The q-th percentile (0 < q <= 100) by nearest rank: always one of `values`, never beyond their maximum.
+
+    None where there are fewer than `least_n(q)` values.
+    """
+    n = len(values)
+    if n < least_n(q):
+        return None
+    # As a fraction: 99.9 * 1000 / 100 is not 999 in binary floating point.
+    rank = math.ceil(Fraction(str(q)) * n / 100)
+    return float(np.sort(np.asarray(values, dtype=float))[max(rank, 1) - 1])
+
+
+def estimate(values: Sequence[float]) -> Estimate | None:
+    """What a headline shows of the per-run `values`; None without any."""
+    n = len(values)
+    if n == 0:
+        return None
+    middle = _median(values)
+    if n == 1:
+        return Estimate(middle, middle, middle, "single", 1)
+    if n < INTERVAL_FROM:
+        return Estimate(middle, float(min(values)), float(max(values)), "range", n)
+    low, high = _interval(_medians(values, 0))
+    return Estimate(middle, low, high, "interval", n)
+
+
+def compare(first: Sequence[float], second: Sequence[float]) -> Comparison | None:
+    """The ratio of the medians of two cells; None where a side has no runs, or a value that is not positive.
+
+    Both sides have 5 runs or more: a bootstrap interval of the ratio, each side resampled on its own; a difference
+    is claimed if it excludes 1. Otherwise: the widest ratio that the two ranges allow; claimed if the ranges do not
+    touch. Either way the medians must differ by more than 5 %.
+    """
+    if not first or not second or min(*first, *second) <= 0:
+        return None
+    ratio = _median(first) / _median(second)
+    over = max(ratio, 1 / ratio) > CLAIM_ABOVE
+    if min(len(first), len(second)) >= INTERVAL_FROM:
+        # The same stream whichever side comes first, so that a against b and b against a agree.
+        swap = sorted(first) > sorted(second)
+        one, other = (second, first) if swap else (first, second)
+        spread = _medians(one, 1) / _medians(other, 2)
+        low, high = _interval(1 / spread if swap else spread)
+        return Comparison(ratio, low, high, "interval", over and not low <= 1 <= high)
+    low, high = min(first) / max(second), max(first) / min(second)
+    if min(len(first), len(second)) < 2:
+        return Comparison(ratio, low, high, "single", None)
+    return Comparison(ratio, low, high, "range", over and not low <= 1 <= high)
+
+
+def _median(values: Sequence[float]) -> float:
+    return float(np.median(np.asarray(values, dtype=float)))
+
+
+def _medians(values: Sequence[float], stream: int) -> NDArray[np.float64]:
+    """The medians of RESAMPLES draws of len(values) runs with replacement (percentile bootstrap)."""
+    ordered = np.sort(np.asarray(values, dtype=float))
+    n = len(ordered)
+    draws = np.random.default_rng([SEED, stream, n]).integers(0, n, size=(RESAMPLES, n))
+    medians: NDArray[np.float64] = np.median(ordered[draws], axis=1)
+    return medians
+
+
+def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The middle CONFIDENCE per cent of `values`, symmetric in rank, so that 1/values has the inverse interval."""
+    ordered = np.sort(values)
+    beyond = math.floor(len(ordered) * (100 - CONFIDENCE) / 200)
+    return float(ordered[beyond]), float(ordered[len(ordered) - 1 - beyond])

@@ -1,0 +1,28 @@
+"""The tables of the report, in the order in which they are printed. A new one is a module and a line here."""
+
+from collections.abc import Callable
+
+from runner.report.context import Context
+from runner.report.table import Table
+from runner.report.tables import (
+    backpressure,
+    choosing,
+    codecs,
+    payload,
+    protocols,
+    request_response,
+    stream,
+)
+
+# name -> what makes it; None where the sweep has no runs for it.
+TABLES: dict[str, Callable[[Context], Table | None]] = {
+    "protocols": protocols.build,
+    "codecs": codecs.build,
+    "payload": payload.build,
+    "request_response": request_response.build,
+    "stream": stream.build,
+    "backpressure": backpressure.build,
+    "choosing": choosing.build,
+}
+
+__all__ = ["TABLES"]

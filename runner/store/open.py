@@ -1,0 +1,231 @@
+"""Opening results.db, for a sweep or for reading, and leaving it as one complete file.
+
+While a sweep writes, the file is in WAL mode: readers do not wait, and a killed process costs only the run that was
+being saved. At the end it goes back to one file, so that a copy of it is complete. Transactions that write say so
+when they begin (BEGIN IMMEDIATE): SQLite refuses, without waiting, one that starts by reading when another writer
+has come between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import SQLAlchemyError
+
+from runner.store import save, schema
+from runner.store.errors import StoreError, sentence
+from runner.store.located import check_file, check_identity, locate
+from runner.store.record import RunRecord, SweepRecord
+from runner.store.rows import run_rows, to_json
+from runner.store.views import VIEWS
+
+BUSY_S = 10.0  # how long another program's lock is waited for, unless told otherwise
+CLOSING_S = 0.5  # the same when closing: what is not done then, the next to close does
+RETRY_S = 0.01
+
+
+class Store:
+    """An open database. `engine` is SQLAlchemy's; what is wrong with the file reaches its users as StoreError.
+
+    A context manager: leaving it closes. Not for two threads at once.
+    """
+
+    def __init__(self, path: Path, shown: str, engine: Engine, *, writes: bool) -> None:
+        self.path = path
+        self.engine = engine
+        self._shown = shown
+        self._writes = writes
+        self._identity = _identity(path)
+
+    def begin_sweep(self, record: SweepRecord) -> None:
+        """Saves the row that the runs of the sweep refer to. Raises StoreError."""
+        with self._writing() as connection:
+            save.insert_sweep(connection, record)
+
+    def save_run(self, record: RunRecord, samples_max: int | None = None) -> None:
+        """Saves a finished run, all of it or nothing. Its sweep must have begun.
+
+        `samples_max`: how many rows of one name at most, by default what the run's configuration says. Of more
+        samples every k-th is kept as a row, with its true position; the histogram always has all.
+
+        Raises Unstorable (nothing was written; correct the record) or StoreError, which then names the file
+        where the run is kept instead.
+        """
+        rows = run_rows(record, samples_max)
+        try:
+            with self._writing() as connection:
+                save.insert_run(connection, rows)
+        except (StoreError, SQLAlchemyError) as error:
+            reason = str(error).partition("\n")[0]
+            try:
+                kept = f"the run is kept in {save.write_unsaved(self.path, record, reason)}"
+            except OSError as failure:
+                kept = f"run {record.run_id} is lost, its file could not be written either: {failure}"
+            raise StoreError(f"{reason}; {kept}") from error
+
+    def end_sweep(self, sweep_id: str, ended_at: datetime) -> None:
+        """Notes when the sweep ended. Raises StoreError."""
+        with self._writing() as connection:
+            save.finish_sweep(connection, sweep_id, ended_at)
+
+    def close(self) -> None:
+        """Closes every connection and leaves one complete file, unless another program still has it open: then
+        the last to close does that. Raises nothing for a database that is busy or gone.
+        """
+        self.engine.dispose()
+        if self._writes and _identity(self.path) == self._identity:
+            with (
+                contextlib.suppress(sqlite3.Error),
+                contextlib.closing(_connect(self.path, "rw", CLOSING_S)) as last,
+            ):
+                last.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # complete also where the next line is refused
+                last.execute("PRAGMA journal_mode = DELETE")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """One transaction, kept if the block ends well."""
+        with self.engine.begin() as connection:
+            yield connection
+            # SQLite goes on writing into a file that was deleted, and nobody would see it again.
+            if _identity(self.path) != self._identity:
+                raise StoreError(f"{self._shown}: the file was deleted or replaced while it was in use")
+
+
+def open_store(url: str, create: bool = True, busy_s: float = BUSY_S) -> Store:
+    """The database at `url` (sqlite:///results.db, or just a path; relative ones start at the current folder),
+    ready to be written. `create`: make it if it does not exist. `busy_s`: how long to wait for a lock.
+
+    Raises StoreError if it cannot be written or is not ours; it is then as it was.
+    """
+    path, shown = locate(url)
+    if not check_file(path, shown) and not create:
+        raise StoreError(f"{shown} not found; run bakeoff first")
+    plain = _engine(path, shown, "rwc" if create else "rw", busy_s, [], "BEGIN IMMEDIATE")
+    try:
+        with plain.begin() as connection:
+            _create_or_check(connection, shown)
+    finally:
+        plain.dispose()
+    engine = _engine(path, shown, "rw", busy_s, ["journal_mode = WAL", "foreign_keys = ON"], "BEGIN IMMEDIATE")
+    return _opened(Store(path, shown, engine, writes=True))
+
+
+def read_store(url: str, busy_s: float = BUSY_S) -> Store:
+    """The database at `url`, for reading only: never created, never changed.
+
+    Raises StoreError if it does not exist or is not ours.
+    """
+    path, shown = locate(url)
+    if not check_file(path, shown):
+        raise StoreError(f"{shown} not found; run bakeoff first")
+    # Not mode=ro: a reader that is the last to close must be able to fold the WAL back into the file.
+    engine = _engine(path, shown, "rw", busy_s, ["query_only = ON"], "BEGIN")
+    return _opened(Store(path, shown, engine, writes=False))
+
+
+def _opened(store: Store) -> Store:
+    """`store` with its first connection made, so that what is wrong with the file shows now."""
+    try:
+        with store.engine.connect() as connection:
+            _check(connection, store._shown)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _create_or_check(connection: Connection, shown: str) -> None:
+    # In the file's own journal mode, and in one transaction with the version: whoever sees the file sees
+    # either nothing or all of it, also after a crash and when two sweeps start at once.
+    if connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one():
+        _check(connection, shown)
+        return
+    schema.metadata.create_all(connection)
+    for statement in VIEWS.values():
+        connection.exec_driver_sql(statement)
+    connection.exec_driver_sql(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {schema.VERSION}")
+
+
+def _check(connection: Connection, shown: str) -> None:
+    check_identity(
+        connection.exec_driver_sql("PRAGMA application_id").scalar_one(),
+        connection.exec_driver_sql("PRAGMA user_version").scalar_one(),
+        shown,
+    )
+
+
+def _engine(path: Path, shown: str, mode: str, busy_s: float, pragmas: Sequence[str], begin: str) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        creator=lambda: _connect(path, mode, busy_s, pragmas),
+        json_serializer=to_json,
+    )
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    @event.listens_for(engine, "handle_error")
+    def _translate(context: ExceptionContext) -> None:
+        if what := sentence(context.original_exception, busy_s):
+            raise StoreError(f"{shown}: {what}") from context.original_exception
+
+    return engine
+
+
+def _connect(path: Path, mode: str, busy_s: float, pragmas: Sequence[str] = ()) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}",
+        uri=True,
+        timeout=busy_s,
+        isolation_level=None,  # transactions begin where we say so
+        check_same_thread=False,
+    )
+    try:
+        for pragma in pragmas:
+            _patiently(connection, f"PRAGMA {pragma}", busy_s)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _patiently(connection: sqlite3.Connection, statement: str, busy_s: float) -> None:
+    # Two connections that change the journal mode at once would wait for each other for ever: SQLite refuses one
+    # of them at once, whatever the timeout, and expects it to come again.
+    deadline = time.monotonic() + busy_s
+    while True:
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+            time.sleep(RETRY_S)
+        else:
+            return
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

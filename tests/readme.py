@@ -1,0 +1,52 @@
+"""The parts of README.md that are generated: `python -m tests.readme [results.db]` writes them.
+
+Output of the tool is never typed: the first screen's tables come from the last sweep in the database; the views'
+columns from runner.store.views. tests/test_readme.py compares what can be compared.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from runner.store.views import COLUMNS
+
+README = Path(__file__).parent.parent / "README.md"
+SHOWN = ("request_response", "backpressure", "choosing")
+
+
+def views() -> str:
+    """One table per view."""
+    parts = []
+    for view, columns in COLUMNS.items():
+        rows = "\n".join(f"| `{name}` | {meaning} |" for name, meaning in columns)
+        parts.append(f"`{view}`\n\n| column | unit, meaning |\n|---|---|\n{rows}\n")
+    return "\n".join(parts)
+
+
+def output(db: str) -> str:
+    """What `bakeoff report` prints for the last sweep of `db`."""
+    command = [sys.executable, "-m", "runner", "report", *SHOWN, "--db", db]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return f"```\n$ bakeoff report {' '.join(SHOWN)}\n\n{done.stdout.strip()}\n```\n"
+
+
+def replaced(text: str, marker: str, part: str) -> str:
+    """`text` with what stands between the comment that begins with `marker` and the next end as `part`."""
+    pattern = re.compile(rf"(<!-- {marker}:[^\n]*-->\n).*?(<!-- end -->)", re.DOTALL)
+    found, n = pattern.subn(lambda match: f"{match[1]}\n{part}\n{match[2]}", text)
+    assert n == 1, marker
+    return found
+
+
+def main() -> None:
+    text = replaced(README.read_text(), "views", views())
+    if len(sys.argv) > 1:
+        text = replaced(text, "generated", output(sys.argv[1]))
+    README.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

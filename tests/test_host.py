@@ -1,0 +1,95 @@
+"""Facts about this process and machine."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from runner.host import (
+    available_cpus,
+    dependencies,
+    environment,
+    process_facts,
+    run_loop,
+    tcp_queues,
+    usage,
+    version,
+)
+
+
+def test_the_queues_of_a_connection_are_seen_from_both_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client, listening.accept()[0] as server:
+            server.sendall(b"x" * 1000)
+            client.recv(100)
+            ours = tcp_queues(port, local=True)
+            theirs = tcp_queues(port, local=False)
+
+    assert ours is not None
+    assert theirs is not None
+    assert len(ours) == len(theirs) == 1  # the listening socket is nobody's connection
+    assert ours[0].send_queue_bytes == 0
+    assert theirs[0].receive_queue_bytes == 900
+    assert theirs[0].received_bytes >= 1000
+
+
+def test_usage_only_rises() -> None:
+    before = usage()
+    sum(range(100_000))
+    after = usage()
+
+    assert set(before) == {"cpu_ns", "context_switches", "peak_rss_bytes"}
+    assert all(after[name] >= before[name] for name in before)
+    assert after["cpu_ns"] > before["cpu_ns"]
+
+
+def test_the_versions_of_everything_we_need_are_recorded() -> None:
+    facts = environment()
+
+    assert {"grpcio", "rsocket", "websockets", "protobuf", "cbor2", "msgspec", "uvloop"} <= set(facts)
+    assert facts["websockets"] == version("websockets")
+    assert "pytest" not in dependencies("bakeoff")
+    assert facts["cpus"] == len(available_cpus())
+
+
+def test_what_is_not_installed_has_no_version() -> None:
+    assert version("no-such-distribution") is None
+    assert dependencies("no-such-distribution") == []
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_the_loop_that_is_named_is_the_loop_that_runs(loop: str) -> None:
+    seen: dict[str, Any] = {}
+
+    async def main() -> None:
+        seen.update(process_facts())
+
+    run_loop(main(), loop)
+
+    assert seen["loop"] == loop
+    assert seen["asyncio_debug"] is False
+
+
+def test_an_unknown_loop_is_refused() -> None:
+    async def main() -> None:
+        raise AssertionError("must not run")
+
+    coroutine = main()
+    with pytest.raises(ValueError, match="loop: 'trio' is neither uvloop nor asyncio"):
+        run_loop(coroutine, "trio")
+    coroutine.close()
+
+
+def test_debug_logging_of_a_library_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> bool:
+        return bool(process_facts()["debug_logging"])
+
+    monkeypatch.delenv("GRPC_TRACE", raising=False)
+    monkeypatch.delenv("GRPC_VERBOSITY", raising=False)
+    assert asyncio.run(main()) is False
+    monkeypatch.setenv("GRPC_VERBOSITY", "debug")
+    assert asyncio.run(main()) is True

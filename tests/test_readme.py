@@ -1,0 +1,146 @@
+"""Everything that the README says can be typed is typed here, with small counts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.golden_db import golden
+from tests.readme import README, SHOWN, replaced, views
+
+TEXT = README.read_text()
+SMALL = {
+    "request_response": ["operation.count=30", "operation.warmup=3"],
+    "stream": ["operation.count=300", "operation.warmup=10"],
+    "payload": ["operation.loops=50"],
+    "backpressure": ["operation.quiet_s=[0.05]", "operation.settle_s=0"],
+}
+SMALL["article"] = [*SMALL["stream"], *SMALL["payload"], *SMALL["backpressure"], "repeats=1"]
+SMALL["backpressure_full"] = SMALL["backpressure"]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+
+
+def commands(word: str) -> list[str]:
+    lines = [line for block in blocks("") for line in block.splitlines()]
+    return [line for line in lines if line.startswith(f"{word} ") or line == word]
+
+
+MEASURING = [line for line in commands("bakeoff") if not re.search(r"report|serve|--", line)]
+READING = [line for line in commands("bakeoff") if re.search(r"report|--", line)]
+QUERIES = blocks("sql")
+
+
+def bakeoff(line: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "runner", *shlex.split(line)[1:], *more]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=110)
+
+
+def small(line: str) -> str:
+    """`line` with counts that take a moment."""
+    words = shlex.split(line)
+    kind = "request_response"
+    for word in words:
+        if word.startswith(("scenario=", "suite=")):
+            kind = word.partition("=")[2]
+    keys = {key.partition("=")[0] for key in SMALL[kind]}
+    kept = [word for word in words if word.partition("=")[0] not in {*keys, "repeats"}]
+    return shlex.join([*kept, *SMALL[kind]])
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which something was measured."""
+    folder = tmp_path_factory.mktemp("measured")
+    for line in ("bakeoff protocol=tcp", "bakeoff scenario=stream protocol=tcp,websocket"):
+        done = bakeoff(small(line), folder)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_there_is_something_to_test() -> None:
+    assert len(MEASURING) >= 10
+    assert len(READING) >= 5
+    assert len(QUERIES) == 8
+
+
+@pytest.mark.parametrize("line", MEASURING)
+def test_a_measuring_command_of_the_readme_works(line: str, tmp_path: Path) -> None:
+    done = bakeoff(small(line), tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("bakeoff · results.db · sweep ")
+    assert {path.name for path in tmp_path.iterdir()} <= {"results.db", "report.txt"}
+    with closing(sqlite3.connect(tmp_path / "results.db")) as db:
+        bad = db.execute("select protocol, operation, reason from runs where verdict = 'failed'").fetchall()
+        assert bad == []
+        assert db.execute("select count(*) from runs where verdict = 'ok'").fetchone()[0] >= 1
+
+
+@pytest.mark.parametrize("line", READING)
+def test_a_reading_command_of_the_readme_works(line: str, measured: Path) -> None:
+    done = bakeoff(line.replace("backpressure --format", "stream --format"), measured)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_what_make_can_do_is_in_the_makefile() -> None:
+    rules = re.findall(r"^([a-z]+):", (README.parent / "Makefile").read_text(), re.MULTILINE)
+
+    assert commands("make") == ["make run", "make test"]
+    assert {"run", "test"} <= set(rules)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_of_the_readme_finds_rows(query: str, tmp_path: Path, measured: Path) -> None:
+    """Over the hand-written database; that one has no raw samples, so for those over what was measured."""
+    path = measured / "results.db" if "from sample" in query else golden(tmp_path / "results.db")
+    with closing(sqlite3.connect(path)) as db:
+        assert len(db.execute(query).fetchall()) >= 1
+
+
+def test_the_median_query_takes_the_middle_run(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(golden(tmp_path / "results.db"))) as db:
+        found = db.execute(next(query for query in QUERIES if "row_number" in query)).fetchall()
+        for protocol, codec, p50_us in found:
+            runs = db.execute(
+                "select p50_us from latency where verdict = 'ok' and protocol = ? and codec = ? "
+                "and sweep_id = (select max(sweep_id) from sweep) order by p50_us",
+                (protocol, codec),
+            ).fetchall()
+            assert p50_us == runs[(len(runs) + 1) // 2 - 1][0]
+
+
+def test_the_scenario_of_the_readme_runs(tmp_path: Path) -> None:
+    (example,) = blocks("yaml")
+    (tmp_path / "scenario").mkdir()
+    (tmp_path / "scenario" / "my_question.yaml").write_text(example)
+    done = bakeoff(f"bakeoff --config-dir {tmp_path} scenario=my_question", tmp_path, *SMALL["backpressure"])
+
+    assert done.returncode == 0, done.stderr
+    with closing(sqlite3.connect(tmp_path / "results.db")) as db:
+        row = db.execute("select scenario, protocol, variant, asked from backpressure").fetchone()
+    assert row == ("my_question", "grpc", "bdp_probe=false lookahead_bytes=262144", 1000)
+
+
+def test_the_columns_of_the_views_are_described_as_they_are() -> None:
+    assert replaced(TEXT, "views", views()) == TEXT
+
+
+def test_the_first_screen_shows_what_the_tool_printed() -> None:
+    printed = re.search(r"<!-- generated:.*?-->\n(.*?)<!-- end -->", TEXT, re.DOTALL)
+
+    assert printed is not None
+    assert f"$ bakeoff report {' '.join(SHOWN)}" in printed[1]
+    for title in ("REQUEST/RESPONSE", "BACK-PRESSURE", "CHOOSING"):
+        assert title in printed[1]

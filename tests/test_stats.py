@@ -1,0 +1,212 @@
+"""The arithmetic of the report, on inputs whose answers are known, and its laws on any input."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runner.report.stats import compare, estimate, least_n, percentile
+
+positive = st.floats(min_value=1e-3, max_value=1e9)
+some = st.lists(positive, min_size=1, max_size=60)
+unhurried = settings(deadline=None)  # a loaded machine is no failure
+
+
+@pytest.mark.parametrize(
+    ("values", "q", "expected"),
+    [
+        (range(1, 21), 95, 19.0),
+        (range(1, 101), 50, 50.0),
+        (range(1, 101), 99, 99.0),
+        (range(1, 1001), 99.9, 999.0),
+        (range(1, 10_001), 99.99, 9999.0),
+        (range(1, 1001), 100, 1000.0),
+        ([7], 50, 7.0),
+        ([2, 1], 50, 1.0),
+        ([1, 2, 3], 50, 2.0),
+    ],
+)
+def test_a_percentile_is_the_value_of_nearest_rank(values: range, q: float, expected: float) -> None:
+    assert percentile(list(values), q) == expected
+
+
+@pytest.mark.parametrize(("q", "n"), [(50, 1), (90, 10), (95, 20), (99, 100), (99.9, 1_000), (99.99, 10_000)])
+def test_a_percentile_needs_enough_samples(q: float, n: int) -> None:
+    assert least_n(q) == n
+    assert percentile([1.0] * n, q) == 1.0
+    assert percentile([1.0] * (n - 1), q) is None
+
+
+def test_nothing_has_no_percentile_and_no_median() -> None:
+    assert percentile([], 50) is None
+    assert estimate([]) is None
+
+
+@unhurried
+@given(some, st.sampled_from([50, 90, 95]))
+def test_a_percentile_is_always_one_of_the_values(values: list[float], q: float) -> None:
+    found = percentile(values, q)
+
+    assert found is None or found in values
+
+
+@unhurried
+@given(st.lists(positive, min_size=100, max_size=160), st.randoms())
+def test_percentiles_do_not_depend_on_order_and_rise(values: list[float], rng: random.Random) -> None:
+    shuffled = rng.sample(values, len(values))
+
+    found = [percentile(values, q) or 0.0 for q in (50, 90, 95, 99)]
+
+    assert found == [percentile(shuffled, q) for q in (50, 90, 95, 99)]
+    assert [min(values), *found, max(values)] == sorted([min(values), *found, max(values)])
+
+
+@unhurried
+@given(st.lists(positive, min_size=1, max_size=60), st.integers(min_value=0, max_value=2))
+def test_percentiles_keep_their_order_when_rounded_alike(values: list[float], digits: int) -> None:
+    found = [min(values), percentile(values, 50), percentile(values, 90), percentile(values, 95), max(values)]
+    shown = [float(f"{value:.{digits}f}") for value in found if value is not None]
+
+    assert shown == sorted(shown)
+
+
+def test_one_run_is_a_value_without_a_bracket() -> None:
+    found = estimate([3.0])
+
+    assert found is not None
+    assert (found.median, found.low, found.high, found.kind, found.n) == (3.0, 3.0, 3.0, "single", 1)
+
+
+def test_two_to_four_runs_have_a_range() -> None:
+    found = estimate([4.0, 1.0, 3.0, 2.0])
+
+    assert found is not None
+    assert (found.median, found.low, found.high, found.kind, found.n) == (2.5, 1.0, 4.0, "range", 4)
+
+
+def test_five_runs_have_a_bootstrap_interval() -> None:
+    found = estimate([10.0, 11.0, 12.0, 13.0, 14.0])
+
+    assert found is not None
+    # Of all draws of five, 5.8 % have the least run as their median: more than the 2.5 % that are cut off.
+    assert (found.median, found.low, found.high, found.kind, found.n) == (12.0, 10.0, 14.0, "interval", 5)
+
+
+def test_more_runs_make_the_interval_narrower_than_the_range() -> None:
+    found = estimate([float(value) for value in range(1, 22)])
+
+    assert found is not None
+    assert found.median == 11.0
+    assert 1.0 < found.low < 11.0 < found.high < 21.0
+
+
+@unhurried
+@given(st.lists(positive, min_size=1, max_size=9), st.randoms())
+def test_an_estimate_does_not_depend_on_order(values: list[float], rng: random.Random) -> None:
+    assert estimate(values) == estimate(rng.sample(values, len(values)))
+
+
+@unhurried
+@given(st.lists(positive, min_size=1, max_size=9), st.integers(min_value=-8, max_value=8))
+def test_an_estimate_scales_with_its_values(values: list[float], power: int) -> None:
+    scale = 2.0**power
+    plain, scaled = estimate(values), estimate([value * scale for value in values])
+
+    assert plain is not None
+    assert scaled is not None
+    assert (scaled.median, scaled.low, scaled.high) == (plain.median * scale, plain.low * scale, plain.high * scale)
+
+
+@unhurried
+@given(st.lists(positive, min_size=1, max_size=9))
+def test_the_median_is_inside_its_bracket_and_that_inside_the_runs(values: list[float]) -> None:
+    found = estimate(values)
+
+    assert found is not None
+    assert min(values) <= found.low <= found.median <= found.high <= max(values)
+
+
+def test_ranges_that_do_not_touch_are_a_difference() -> None:
+    found = compare([200.0, 210.0, 220.0], [100.0, 105.0, 110.0])
+
+    assert found is not None
+    assert (found.ratio, found.low, found.high, found.kind) == (2.0, 200 / 110, 2.2, "range")
+    assert found.claimed is True
+    assert found.higher == 0
+
+
+def test_ranges_that_touch_are_no_clear_difference() -> None:
+    found = compare([110.0, 150.0, 160.0], [100.0, 105.0, 110.0])
+
+    assert found is not None
+    assert found.claimed is False
+    assert found.higher is None
+
+
+def test_five_per_cent_or_less_is_no_clear_difference_however_steady() -> None:
+    apart = compare([105.0, 105.0, 105.0], [100.0, 100.0, 100.0])
+    more = compare([105.2, 105.2, 105.2], [100.0, 100.0, 100.0])
+
+    assert apart is not None
+    assert more is not None
+    assert (apart.claimed, more.claimed) == (False, True)
+
+
+def test_one_run_on_either_side_claims_nothing() -> None:
+    found = compare([200.0], [100.0, 101.0, 102.0])
+
+    assert found is not None
+    assert (found.kind, found.claimed, found.higher) == ("single", None, None)
+
+
+def test_five_runs_on_both_sides_are_compared_by_interval() -> None:
+    # The ranges touch in one outlier; the interval does not.
+    slow = [200.0, 201.0, 202.0, 203.0, 204.0, 205.0, 99.0]
+    fast = [100.0, 101.0, 102.0, 103.0, 104.0, 105.0, 106.0]
+
+    by_interval, by_range = compare(slow, fast), compare([99.0, *slow[:2]], fast[:3])
+
+    assert by_interval is not None
+    assert by_range is not None
+    assert (by_interval.kind, by_interval.claimed) == ("interval", True)
+    assert (by_range.kind, by_range.claimed) == ("range", False)
+
+
+def test_five_runs_against_four_are_compared_by_range() -> None:
+    found = compare([2.0] * 5, [1.0] * 4)
+
+    assert found is not None
+    assert found.kind == "range"
+
+
+@pytest.mark.parametrize(("first", "second"), [([], [1.0]), ([1.0], []), ([0.0, 1.0], [1.0]), ([-1.0], [1.0])])
+def test_there_is_no_ratio_without_positive_values_on_both_sides(first: list[float], second: list[float]) -> None:
+    assert compare(first, second) is None
+
+
+@unhurried
+@given(st.lists(positive, min_size=1, max_size=7), st.lists(positive, min_size=1, max_size=7))
+def test_the_other_way_round_is_the_inverse_with_the_same_claim(first: list[float], second: list[float]) -> None:
+    there, back = compare(first, second), compare(second, first)
+
+    assert there is not None
+    assert back is not None
+    assert back.ratio == pytest.approx(1 / there.ratio)
+    assert back.low == pytest.approx(1 / there.high)
+    assert back.high == pytest.approx(1 / there.low)
+    assert back.claimed == there.claimed
+
+
+@unhurried
+@given(
+    st.lists(positive, min_size=2, max_size=7),
+    st.lists(positive, min_size=2, max_size=7),
+    st.integers(min_value=-8, max_value=8),
+)
+def test_a_ratio_does_not_depend_on_the_unit(first: list[float], second: list[float], power: int) -> None:
+    scale = 2.0**power
+
+    assert compare([v * scale for v in first], [v * scale for v in second]) == compare(first, second)
