@@ -159,7 +159,7 @@ class Peer(ABC):
         """Any number each way, at the same time. Closing the result also ends the consumption of `requests`."""
 
     def held(self) -> int | None:
-        """Messages that have arrived and wait in the library's (or adapter's) visible queue; None where it hides."""
+        """Messages that have arrived and wait in the library's or adapter's visible queue; None where it hides."""
         return None
 
 

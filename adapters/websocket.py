@@ -22,7 +22,6 @@ from typing import Annotated, Any
 from msgspec import Meta
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
-from websockets.exceptions import WebSocketException
 
 from adapters.api import (
     Adapter,
@@ -175,12 +174,14 @@ class WebSocket(Adapter):
             ws = await connect(
                 f"ws://{host}:{address.port}/", sock=sock, proxy=None, open_timeout=None, **self._both_ends
             )
-        except BaseException as exc:
+        except OSError as exc:
             sock.close()
-            if isinstance(exc, OSError):
-                raise ConnectionLost(f"nobody listens at {address.host} port {address.port}") from exc
-            if isinstance(exc, WebSocketException | EOFError):
-                raise ConnectionLost(f"no WebSocket at {address.host} port {address.port}: {exc}") from exc
+            raise ConnectionLost(f"nobody listens at {address.host} port {address.port}") from exc
+        except Exception as exc:  # of many types: the library even asserts that the other side does not speak first
+            sock.close()
+            raise ConnectionLost(f"no WebSocket at {address.host} port {address.port}: {exc}") from exc
+        except asyncio.CancelledError:
+            sock.close()
             raise
         client = Client(ws, self._messages)
         try:

@@ -21,7 +21,7 @@ from adapters.api import (
     Shape,
     Unsupported,
 )
-from adapters.websocket_grammar import CONTROL, STOP, Limited, Spelling, ended, error
+from adapters.websocket_grammar import CONTROL, STOP, UNKNOWN, Limited, Spelling, ended, error
 
 YIELD_EVERY = 64
 STOP_S = 1.0  # how long a client waits for the answer to STOP before it drops the connection
@@ -73,7 +73,7 @@ class Client(Peer):
         finally:
             self._busy = False
         if (data[:1] == b"E" and data[:4] in CONTROL) if text else isinstance(data, str):
-            raise error(data.decode(errors="replace") if text else data)
+            raise self._refused(spelling, data.decode(errors="replace") if text else data)
         return self._decode(method.reply, data)
 
     def server_stream(self, method: Method, request: Message) -> AsyncGenerator[Message, None]:
@@ -122,7 +122,7 @@ class Client(Peer):
             over = True
             frame = data.decode(errors="replace") if text else data
             if frame.startswith("ERR "):
-                raise error(frame)
+                raise self._refused(spelling, frame)
             ended(frame, count)
         except ConnectionClosed as exc:
             over = True
@@ -189,6 +189,11 @@ class Client(Peer):
             task.cancel()
             await asyncio.wait([task])
             _failure(task)  # retrieved, so that nobody warns about it
+
+    def _refused(self, spelling: Spelling, frame: str) -> AdapterError:
+        if frame == UNKNOWN and (spelling.uploads or spelling.opaque):
+            self.abort(f"the server does not know {spelling.word} and takes what follows it for commands")
+        return error(frame)
 
     def _closed(self, exc: ConnectionClosed) -> AdapterError:
         self._lost = self._lost or f"the connection was closed: {exc}"

@@ -18,7 +18,6 @@ An error is "ERR <kind>: <text>", or "ERR <text>" for the two that a kind would 
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -74,7 +73,8 @@ class Spelling:
         self._values = _getter([field.name for field in fields])
         self._defaults = tuple(field.default for field in fields)
         self._required = 1 if self.credit else sum(field.required for field in fields)
-        self._words = len(list(itertools.takewhile(lambda field: field.type is str, fields)))
+        self._templates = [self.word + " %s" * count for count in range(len(fields) + 1)]
+        self._readers = tuple(_READERS.get(field.type) or _reader(field.type) for field in fields)
 
     @property
     def usage(self) -> str:
@@ -95,27 +95,24 @@ class Spelling:
         count = len(values)
         while count > self._required and values[count - 1] == self._defaults[count - 1]:
             count -= 1
-        text = self.word
-        for value in values[:count]:
-            text += f" {value}" if value.__class__ is str and value.isalnum() else f" {_field(value)}"
-        return text
+        values = values[:count]
+        for value in values:
+            if value.__class__ is not int and not (value.__class__ is str and value.isalnum()):
+                values = tuple(map(_field, values))
+        return self._templates[count] % values
 
-    def request(self, typed: str) -> Any:
-        """The request that was typed; the first credit of a stream has n = 0, an upload no request at all.
+    def request(self, typed: Sequence[str]) -> Any:
+        """The request that was typed, as words; the first credit of a stream has n = 0, an upload no request.
 
         Raises CallFailed("invalid_argument") with the usage.
         """
-        fields = typed.split()
-        if not self._required <= len(fields) <= len(self._keys):
+        if not self._required <= len(typed) - 1 <= len(self._keys):
             raise CallFailed("invalid_argument", self.usage)
         if self.uploads and not self.credit:
             return None
-        if len(fields) <= self._words:
-            return self.method.request(*fields)
         try:
-            named = dict(zip(self._keys, fields, strict=False))
-            return msgspec.convert(named, self.method.request, strict=False)
-        except msgspec.ValidationError as exc:
+            return self.method.request(*map(operator.call, self._readers, typed[1:]))
+        except (ValueError, msgspec.ValidationError) as exc:
             raise CallFailed("invalid_argument", self.usage) from exc
 
     def granted(self, symbol: str, frame: str | bytes) -> Credit:
@@ -150,6 +147,14 @@ def _getter(names: Sequence[str]) -> Callable[[Message], tuple[Any, ...]]:
     if len(names) > 1:
         return operator.attrgetter(*names)
     return lambda message: tuple(getattr(message, name) for name in names)
+
+
+_READERS: dict[type, Callable[[str], Any]] = {str: str, int: int, float: float}
+
+
+def _reader(kind: type) -> Callable[[str], Any]:
+    """What reads a field of any other type."""
+    return lambda field: msgspec.convert(field, kind, strict=False)
 
 
 def _field(value: Any) -> str:

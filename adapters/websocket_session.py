@@ -61,16 +61,16 @@ class Session:
                 await asyncio.wait([self._stream])
 
     async def _command(self, frame: str) -> None:
-        word, _, fields = frame.partition(" ")
-        spelling = self._spellings.get(word)
+        words = frame.split()
+        spelling = self._spellings.get(words[0]) if words else None
         if spelling is None:
             # A STOP, MORE or END may have crossed the end of the stream that it was meant for.
-            if not self._leftovers and word not in (STOP, "MORE", "END"):
+            if not self._leftovers and words[:1] not in (["STOP"], ["MORE"], ["END"]):
                 await self.ws.send(UNKNOWN)
             return
         self._leftovers = False
         try:
-            request = await self._body(spelling, fields) if spelling.opaque else spelling.request(fields)
+            request = await self._body(spelling, words) if spelling.opaque else spelling.request(words)
             if spelling.unary:
                 reply = await self._peer.unary(spelling.method, request)
                 await self.ws.send(self._messages.encode(reply), text=spelling.reply_text)
@@ -84,8 +84,8 @@ class Session:
         except Exception as exc:
             await self.ws.send(spell_error(exc))
 
-    async def _body(self, spelling: Spelling, fields: str) -> Message:
-        body = "" if fields else await self.ws.recv()
+    async def _body(self, spelling: Spelling, words: list[str]) -> Message:
+        body = "" if len(words) > 1 else await self.ws.recv()
         if isinstance(body, str):
             raise CallFailed("invalid_argument", spelling.usage)
         return self._messages.decode(spelling.method.request, body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shlex
 import signal
@@ -60,11 +61,11 @@ def _run(argv: Sequence[str]) -> int:
         return 0
     parser = get_args_parser()
     args = arguments(parser, argv)
-    folder = Path(args.config_dir) if args.config_dir is not None else None
+    folders = [Path(args.config_dir)] if args.config_dir is not None else []
     if not args.shell_completion:
-        refuse_bad_files(folder)
+        refuse_bad_files(*folders)
     if args.help:
-        list_options(folder)
+        list_options(*folders)
     if args.help or args.hydra_help or args.cfg or args.info or args.shell_completion:
         return _hydra(args, parser, Job([]))
     for_hydra, overrides = split_overrides(args.overrides)
@@ -77,10 +78,11 @@ def _run(argv: Sequence[str]) -> int:
     return finish(job.result) if job.result is not None else code
 
 
-def list_options(config_dir: Path | None) -> None:
+def list_options(*folders: Path) -> None:
     """Lets the help text say ${options:GROUP}."""
-    folders = (CONF,) if config_dir is None else (CONF, config_dir)
-    OmegaConf.register_new_resolver("options", lambda group: ", ".join(options(group, folders)), replace=True)
+    OmegaConf.register_new_resolver(
+        "options", lambda group: ", ".join(options(group, (CONF, *folders))), replace=True
+    )
 
 
 def arguments(parser: argparse.ArgumentParser, argv: Sequence[str]) -> argparse.Namespace:
@@ -112,6 +114,8 @@ def split_overrides(texts: Sequence[str]) -> tuple[list[str], list[str]]:
             problems.append(one_line(exc) + ("" if "=" in text else near(text, WORDS)))
             continue
         key = override.key_or_group
+        if key == "hydra.searchpath" and isinstance(paths := override.value(), list):
+            refuse_bad_files(*(Path(str(path).removeprefix("file://")) for path in paths if "file://" in str(path)))
         if key in _FIXED:
             problems.append(f"{key}: {_FIXED[key]}; leave it out")
         elif key == "suite" and override.is_sweep_override():
@@ -185,8 +189,7 @@ def finish(result: SweepResult) -> int:
     if result.outcomes:
         try:
             text = command.sweep_report(result.url, result.sweep_id)
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            show(text)
             if result.report is not None:
                 Path(result.report).write_text(text, encoding="utf-8")
         except (StoreError, ReportError, OSError) as exc:
@@ -204,10 +207,21 @@ def finish(result: SweepResult) -> int:
     return 1 if lines else 0
 
 
+def show(text: str) -> None:
+    """Prints in UTF-8, whatever the locale says. A reader that has seen enough (`| head`) is no failure."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def composed_cell(overrides: Sequence[str], config_dir: Path | None) -> Cell:
     """The one cell that `overrides` describe. Raises Refused."""
     find_plugins()
-    refuse_bad_files(config_dir)
+    refuse_bad_files(*([config_dir] if config_dir is not None else []))
     for_hydra, others = split_overrides(overrides)
     if config_dir is not None:
         for_hydra.append(f"hydra.searchpath=[{_quoted(f'file://{config_dir.absolute()}')}]")

@@ -28,6 +28,11 @@ PAGE_BYTES = resource.getpagesize()
 # after every read (mmap, munmap) unless its thresholds are above that; it costs a third of a small message.
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "4194304", "MALLOC_TRIM_THRESHOLD_": "16777216"}
 
+# What no measured process loads (an import contract says so): another version of it changes no measurement.
+SUPERVISOR_ONLY = frozenset(
+    {"hydra-core", "omegaconf", "sqlalchemy", "tabulate", "hdrhistogram", "numpy", "rich", "wcwidth"}
+)
+
 
 class TcpQueue(NamedTuple):
     """One of this process's TCP connections, in bytes: what the kernel holds now and has carried so far."""
@@ -121,7 +126,8 @@ def environment() -> dict[str, str | int | None]:
         "asyncio_debug": int(bool(os.environ.get("PYTHONASYNCIODEBUG")) or sys.flags.dev_mode),
     }
     for name in ("bakeoff", *dependencies("bakeoff")):
-        facts[name] = version(name)
+        if name not in SUPERVISOR_ONLY:
+            facts[name] = version(name)
     return facts
 
 

@@ -16,6 +16,7 @@ from runner.yaml_files import yaml_problem
 MISTAKES = (HydraException, OmegaConfBaseException, yaml.YAMLError)  # what a user's input can make them raise
 
 _KEY = re.compile(r"Could not override '([^']+)'")
+_NOISE = ("Error parsing override", "See https://")  # the lines around what a parser error says
 _AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^']+)'")
 
 
@@ -46,7 +47,7 @@ def _unreadable(exc: OverrideParseException) -> str:
     key, equals, value = exc.override.partition("=")
     if not equals:
         return f"{exc.override}: expected key=value (bakeoff --help lists what there is)"
-    said = str(exc).splitlines()[-1].strip()
+    said = next((line.strip() for line in str(exc).splitlines() if not line.startswith(_NOISE)), "")
     brackets = [value.count(one) - value.count(other) for one, other in ("[]", "{}", "()")]
     quotes = value.count('"') % 2 or value.count("'") % 2
     if any(brackets) or quotes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ from runner.mistakes import Refused
 if TYPE_CHECKING:
     from runner.store import Store
     from runner.store.record import RunRecord, Verdict
+
+
+PATIENCE_S = 1.0  # two presses within this are one
 
 
 @dataclass(frozen=True)
@@ -109,23 +113,32 @@ def plain(cfg: DictConfig) -> dict[str, Any]:
 
 
 class Held:
-    """Whether Ctrl-C was pressed meanwhile."""
+    """Whether Ctrl-C was pressed meanwhile, and when first (seconds, monotonic)."""
 
-    pressed = False
+    pressed_at: float | None = None
+
+    @property
+    def pressed(self) -> bool:
+        """At least once."""
+        return self.pressed_at is not None
 
 
 @contextmanager
 def held_back() -> Iterator[Held]:
-    """Inside, the first Ctrl-C is only noted, so that what is being written is written; a second one raises."""
+    """Inside, Ctrl-C is only noted, so that what is being written is written. Pressed again PATIENCE_S later, it
+    raises: a hasty second press must not cost a finished run, and a locked database must not hold anybody.
+    """
     held = Held()
     if threading.current_thread() is not threading.main_thread():  # signals go to the main thread anyway
         yield held
         return
 
     def note(signum: int, frame: FrameType | None) -> None:
-        if held.pressed:
+        now = time.monotonic()
+        if held.pressed_at is None:
+            held.pressed_at = now
+        elif now - held.pressed_at >= PATIENCE_S:
             raise KeyboardInterrupt
-        held.pressed = True
 
     before = signal.signal(signal.SIGINT, note)
     try:

@@ -213,6 +213,7 @@ class Turn:
 
 def turns(cells: Sequence[PlannedCell], seed: int, sweep_id: str) -> list[Turn]:
     """Every run in the order in which it is started."""
+    drawn = [f"seed={seed}"] if cells[0].cell.config["seed"] is None else []
     common = set.intersection(*(set(cell.overrides) for cell in cells))
     return [
         Turn(
@@ -220,7 +221,7 @@ def turns(cells: Sequence[PlannedCell], seed: int, sweep_id: str) -> list[Turn]:
             repeat=repeat,
             overrides=(
                 *cells[index].overrides,
-                f"seed={seed}",
+                *drawn,
                 f"plan.sweep_id='{sweep_id}'",
                 f"plan.position={position}",
                 f"plan.repeat={repeat}",

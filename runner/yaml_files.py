@@ -22,22 +22,26 @@ _OCTAL = re.compile(r"([-+]?)0+([0-9_]+)")
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
-def refuse_bad_files(config_dir: Path | None, conf: Path = CONF) -> None:
-    """Raises Refused for every mistake in the option files of `conf` and of a user's `config_dir`."""
-    if config_dir is not None and not config_dir.is_dir():
-        raise Refused([f"--config-dir: there is no folder {config_dir}"])
+def refuse_bad_files(*folders: Path, conf: Path = CONF) -> None:
+    """Raises Refused for every mistake in the option files of `conf` and of a user's `folders`."""
     problems = [problem for file in _files(conf) for problem in file_problems(file)]
-    if config_dir is not None and not config_dir.samefile(conf):
-        for file in _files(config_dir):
-            place = file.relative_to(config_dir)
-            if (conf / place).is_file():
-                problems.append(
-                    f"{file}: would not be used, because {conf / place} has the same place and name; "
-                    f"rename yours, say to {place.with_stem('my_' + place.stem)}"
-                )
-            problems += file_problems(file)
+    for folder in folders:
+        if not folder.is_dir():
+            problems.append(f"--config-dir: there is no folder {folder}")
+        elif not folder.samefile(conf):
+            for file in _files(folder):
+                problems += _clash(file, file.relative_to(folder), conf) + file_problems(file)
     if problems:
         raise Refused(problems)
+
+
+def _clash(file: Path, place: Path, conf: Path) -> list[str]:
+    if not (conf / place).is_file():
+        return []
+    return [
+        f"{file}: would not be used, because {conf / place} has the same place and name; "
+        f"rename yours, say to {place.with_stem('my_' + place.stem)}"
+    ]
 
 
 def file_problems(file: Path) -> list[str]:

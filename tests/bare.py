@@ -8,7 +8,9 @@ tests.overhead runs them against bakeoff, interleaved.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import os
 import struct
 import sys
 import time
@@ -325,8 +327,14 @@ async def rsocket_client(codec: Any, port: int) -> Any:
 # --- both ends ---
 
 
+def ready(port: int) -> None:
+    gc.collect()
+    gc.freeze()
+    print(port, flush=True)
+
+
 async def serve(protocol: str) -> None:
-    await globals()[f"{protocol}_server"](CODECS[CODEC[protocol]](), lambda port: print(port, flush=True))
+    await globals()[f"{protocol}_server"](CODECS[CODEC[protocol]](), ready)
 
 
 async def measure(protocol: str, what: str, count: int, warmup: int, port: int) -> None:
@@ -350,14 +358,11 @@ async def measure(protocol: str, what: str, count: int, warmup: int, port: int) 
 def main() -> None:
     protocol, side, what, count, warmup, cpu, *port = sys.argv[1:]
     pin([int(cpu)])
+    gc.collect()
+    gc.freeze()
     if side == "server":
         uvloop.run(serve(protocol))
     else:
-        import gc
-        import os
-
-        gc.collect()
-        gc.freeze()
         uvloop.run(measure(protocol, what, int(count), int(warmup), int(port[0])))
         os._exit(0)  # nothing to tidy: some libraries take longer to close than to measure
 

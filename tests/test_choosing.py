@@ -267,7 +267,10 @@ def test_engines_and_codecs_are_named_where_there_are_several(tmp_path: Path) ->
 
     [choice] = chosen(tmp_path, runs, FASTEST)
 
-    assert (choice.pick, choice.because) == ("rsocket coalescing", "p50 200 µs against 300 (rsocket stock), 400 (grpc)")
+    assert (choice.pick, choice.because) == (
+        "rsocket coalescing",
+        "p50 200 µs against 300 (rsocket stock), 400 (grpc)",
+    )
 
 
 def test_a_published_pick_that_is_ours_too_agrees(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -17,7 +19,7 @@ import pytest
 from runner import engine
 from runner.__main__ import main
 from runner.config import Cell
-from runner.job import held_back
+from runner.job import Job, SweepResult, held_back
 from runner.report import command
 from runner.store import RunRecord, StoreError, Verdict, new_id
 from runner.store.open import Store
@@ -51,36 +53,43 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path) -> Callable[..., l
 
 TAKES = "(operation request_response takes: count, warmup, size_bytes)"
 PROTOCOLS = "(there are: grpc, loopback, rsocket, tcp, websocket)"
+COUNT = "operation.count: expected a whole number, 1 or more, got"
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("override", "said"),
     [
         ("protocol=grcp", f"protocol: no option 'grcp'; did you mean 'grpc'? {PROTOCOLS}"),
-        (
-            "suite=artcle",
-            "suite: no option 'artcle'; did you mean 'article'? (there are: article, backpressure_full)",
-        ),
-        ("hydra/launcher=none", "hydra/launcher: no option 'none' (there are: basic)"),
+        ("load=x", "load: no option 'x' (there are: closed)"),
         ("operation.cuont=5", f"operation.cuont: no such key; did you mean 'count'? {TAKES}"),
         ("+operation.cuont=5", f"operation.cuont: no such key; did you mean 'count'? {TAKES}"),
         ("++operation.cuont=5", f"operation.cuont: no such key; did you mean 'count'? {TAKES}"),
-        ("hydra.sweper=1", "hydra.sweper: no such key (bakeoff --cfg job lists what there is)"),
-        (
-            "operation.count=012",
-            'operation.count: expected a whole number, 1 or more, got "012" '
-            "(a leading 0 means octal in YAML; write 12)",
-        ),
-        (
-            "operation.count='5'",
-            'operation.count: expected a whole number, 1 or more, got "5" (leave out the quotes)',
-        ),
-        ("operation.count=true", "operation.count: expected a whole number, 1 or more, got true"),
-        ("operation.count=10.5", "operation.count: expected a whole number, 1 or more, got 10.5"),
+        ("operation.count=012", f'{COUNT} "012" (a leading 0 means octal in YAML; write 12)'),
+        ("operation.count='5'", f'{COUNT} "5" (leave out the quotes)'),
+        ("operation.count=true", f"{COUNT} true"),
+        ("operation.count=10.5", f"{COUNT} 10.5"),
+        ("operation.count=0", f"{COUNT} 0"),
         ("~operation.count", "operation.count: missing; give a whole number, 1 or more"),
         ("tls=true", "tls: not supported yet; leave it false"),
         ("limits=5", "limits: expected keys, got 5"),
-        ("operation=5", "operation=5: Config group override must be a string or a list. Got int"),
+        ("operation=5", "protocol=loopback operation=5: Config group override must be a string or a list. Got int"),
+        ("seed=1,2", "seed: one sweep has one seed; give one value"),
+        ("fail_fast=true,false", "fail_fast: one sweep has one fail_fast; give one value"),
+        ("seed=interval(1,5)", "seed=interval(1,5): this has no countable values; list them: seed=1,2"),
+        ("protocol=glob(x*)", "nothing to run: a glob on the command line matches nothing"),
+        ("report=nowhere/r.txt", "report: there is no folder {folder}/nowhere; create it or give another file"),
+        ("report=.", "report: . is a folder; give the name of a file in it"),
+    ],
+)
+def test_a_mistake_in_a_cell_is_one_line_and_nothing_is_started(
+    refused: Callable[..., list[str]], folder: Path, override: str, said: str
+) -> None:
+    assert refused("protocol=loopback", override) == [said.replace("{folder}", str(folder))]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         (
             "label=a=b",
             "label=a=b: a value with = , or the like needs quotes inside the shell's; write 'label=\"a=b\"' "
@@ -91,20 +100,23 @@ PROTOCOLS = "(there are: grpc, loopback, rsocket, tcp, websocket)"
             "operation.quiet_s=[1,2: a bracket or quote is not closed (no viable alternative at input '[1,2')",
         ),
         ("reprot", "reprot: expected key=value (bakeoff --help lists what there is); did you mean 'report'?"),
-        ("seed=1,2", "seed: one sweep has one seed; give one value"),
-        ("fail_fast=true,false", "fail_fast: one sweep has one fail_fast; give one value"),
-        ("seed=interval(1,5)", "seed=interval(1,5): this has no countable values; list them: seed=1,2"),
-        ("protocol=glob(x*)", "nothing to run: a glob on the command line matches nothing"),
+        (
+            "suite=artcle",
+            "suite: no option 'artcle'; did you mean 'article'? (there are: article, backpressure_full)",
+        ),
         (
             "suite=article,backpressure_full",
             "suite=article,backpressure_full: one suite at a time; start bakeoff once for each",
         ),
+        ("hydra/launcher=none", "hydra/launcher: no option 'none' (there are: basic)"),
+        ("hydra.sweper=1", "hydra.sweper: no such key (bakeoff --cfg job lists what there is)"),
         ("hydra.mode=RUN", "hydra.mode: every run is a sweep here; leave it out"),
         ("hydra/sweeper=basic", "hydra/sweeper: bakeoff plans its sweeps itself; leave it out"),
         ("--confg-dir x", "--confg-dir: no such option; did you mean '--config-dir'? (bakeoff --help lists them)"),
         (
             "--cfg jobs",
-            "argument --cfg/-c: invalid choice: 'jobs' (choose from 'job', 'hydra', 'all') (bakeoff --help lists the options)",
+            "argument --cfg/-c: invalid choice: 'jobs' (choose from 'job', 'hydra', 'all') "
+            "(bakeoff --help lists the options)",
         ),
         ("--config-dir nowhere", "--config-dir: there is no folder nowhere"),
         (
@@ -115,34 +127,42 @@ PROTOCOLS = "(there are: grpc, loopback, rsocket, tcp, websocket)"
             "--cfg job protocol=tcp,grpc",
             "protocol=tcp,grpc: several values, and only a run can take them; give one",
         ),
-        ("report=nowhere/r.txt", "report: there is no folder {folder}/nowhere; create it or give another file"),
-        ("report=.", "report: . is a folder; give the name of a file in it"),
-        ("serve", "serve: say which protocol: protocol=NAME, one of grpc, loopback, rsocket, tcp, websocket"),
-        (
-            "serve protocol=loopback",
-            "protocol: loopback has no wire to serve on; choose another of grpc, loopback, rsocket, tcp, websocket",
-        ),
-        ("serve protocol=tcp,grpc", "protocol=tcp,grpc: give one value"),
-        ("serve protocol=tcp --fast", "--fast: no such option (bakeoff serve --help)"),
-        (
-            "serve protocol=tcp codec=jsn",
-            "codec: no option 'jsn'; did you mean 'json'? (there are: cbor, cbor_definite, default, json, msgpack, protobuf)",
-        ),
-        (
-            "serve protocol=tcp operation.producr=push",
-            "operation.producr: no such key; did you mean 'producer'? (operation backpressure takes: asked, quiet_s, settle_s, producer, consumer, mark)",
-        ),
-        ("serve protocol=tcp --config-dir nowhere", "--config-dir: there is no folder nowhere"),
     ],
 )
-def test_a_mistake_is_one_line_and_nothing_is_started(
-    refused: Callable[..., list[str]], folder: Path, argv: str, said: str
+def test_a_mistake_on_the_command_line_is_one_line(
+    refused: Callable[..., list[str]], words: str, said: str
 ) -> None:
-    words = argv.split()
-    if not words[0].startswith(("protocol", "serve", "-", "hydra")):
-        words.insert(0, "protocol=loopback")
+    assert refused(*words.split()) == [said]
 
-    assert refused(*words) == [said.replace("{folder}", str(folder))]
+
+def test_a_value_is_quoted_as_the_message_says(capsys: pytest.CaptureFixture[str]) -> None:
+    (argument,) = shlex.split("""'label="a=b"'""")
+
+    assert main(["--cfg", "job", "-p", "label", argument]) == 0
+    assert capsys.readouterr().out == "a=b\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "serve: say which protocol: protocol=NAME, one of grpc, loopback, rsocket, tcp, websocket"),
+        (
+            "protocol=loopback",
+            "protocol: loopback has no wire to serve on; choose another of grpc, loopback, rsocket, tcp, websocket",
+        ),
+        ("protocol=tcp,grpc", "protocol=tcp,grpc: give one value"),
+        ("protocol=tcp --fast", "--fast: no such option (bakeoff serve --help)"),
+        ("protocol=tcp load=x", "load: no option 'x' (there are: closed)"),
+        (
+            "protocol=tcp operation.producr=push",
+            "operation.producr: no such key; did you mean 'producer'? "
+            "(operation backpressure takes: asked, quiet_s, settle_s, producer, consumer, mark)",
+        ),
+        ("protocol=tcp --config-dir nowhere", "--config-dir: there is no folder nowhere"),
+    ],
+)
+def test_a_mistake_after_serve_is_one_line(refused: Callable[..., list[str]], words: str, said: str) -> None:
+    assert refused("serve", *words.split()) == [said]
 
 
 def test_the_mistakes_of_all_cells_come_out_at_once_each_once(refused: Callable[..., list[str]]) -> None:
@@ -176,6 +196,17 @@ def test_mistakes_in_users_files_carry_file_and_line(refused: Callable[..., list
     ]
 
 
+def test_a_users_file_found_by_hydras_searchpath_is_looked_at_too(
+    refused: Callable[..., list[str]], folder: Path
+) -> None:
+    (folder / "load").mkdir()
+    (folder / "load" / "mine.yaml").write_text("connections: 010\n")
+
+    assert refused(f"hydra.searchpath=[file://{folder}]", "protocol=loopback") == [
+        f"{folder}/load/mine.yaml:1: 010 is octal in YAML, because of the leading 0; write 10"
+    ]
+
+
 def test_an_unknown_key_in_a_users_file_names_the_near_one(refused: Callable[..., list[str]], folder: Path) -> None:
     (folder / "scenario").mkdir()
     (folder / "scenario" / "mine.yaml").write_text("# @package _global_\nscenario: mine\noperation:\n  cuont: 5\n")
@@ -206,7 +237,7 @@ def test_help_names_the_words_every_group_and_every_option(
         "scenario   the question: backpressure, mine, payload, request_response, stream\n",
         "suite      several sweeps that belong together: article, backpressure_full\n",
         "protocol   over which wire: grpc, loopback, rsocket, tcp, websocket\n",
-        "codec      message <-> bytes: cbor, cbor_definite, default, json, msgpack, protobuf (default: the protocol's own)\n",
+        "codec      message <-> bytes: cbor, cbor_definite, default, json, msgpack, protobuf (default: ",
         "operation  what is measured; a scenario chooses it: backpressure, payload, request_response, stream\n",
     ):
         assert line in text
@@ -313,8 +344,18 @@ def test_a_run_can_be_repeated_from_its_overrides(fake: Engine) -> None:
     main(["protocol=loopback", 'label="a=b, c"', "codec=json,cbor", "seed=4"])
 
     assert sorted(plan["overrides"] for plan in fake.plans) == [
-        ["protocol=loopback", 'label="a=b, c"', f"codec={codec}", "seed=4", "seed=4"] for codec in ("cbor", "json")
+        ["protocol=loopback", 'label="a=b, c"', f"codec={codec}", "seed=4"] for codec in ("cbor", "json")
     ]
+
+
+def test_a_job_can_be_sent_to_another_process() -> None:
+    """By a Hydra launcher that runs several at once; there it opens the database itself."""
+    job = Job(["protocol=tcp"])
+    job.database = "/somewhere/results.db"
+    job.result = SweepResult("s", "sqlite:///results.db", None, 1)
+    sent = pickle.loads(pickle.dumps(job))
+
+    assert (sent.overrides, sent.database, sent.store, sent.result) == (job.overrides, job.database, None, None)
 
 
 def test_a_seed_that_was_not_given_is_drawn_and_stored(fake: Engine) -> None:
@@ -415,12 +456,26 @@ def test_ctrl_c_while_a_run_is_saved_waits_until_it_is(fake: Engine, monkeypatch
     assert stored("select count(*), min(verdict) from run") == [(1, "ok")]
 
 
-def test_a_second_ctrl_c_is_not_held_back() -> None:
-    with pytest.raises(KeyboardInterrupt), held_back() as held:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert held.pressed
-        os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+def test_a_hasty_second_ctrl_c_is_part_of_the_first_and_a_patient_one_is_not_held_back() -> None:
+    noted: list[str] = []
+
+    def press_three_times() -> None:
+        with held_back() as held:
+            os.kill(os.getpid(), signal.SIGINT)
+            noted.append("first")
+            assert held.pressed_at is not None
+            held.pressed_at += 60  # however slow this machine is
+            os.kill(os.getpid(), signal.SIGINT)
+            noted.append("hasty")
+            held.pressed_at -= 120
+            os.kill(os.getpid(), signal.SIGINT)
+            noted.append("patient")
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        press_three_times()
+    assert noted == ["first", "hasty"]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_run_that_could_not_be_saved_is_a_failure_with_its_way_out(
@@ -465,12 +520,10 @@ def test_a_report_that_cannot_be_made_is_said_and_the_runs_are_kept(
     assert stored("select count(*) from run") == [(1,)]
 
 
-def test_report_is_a_word_that_needs_no_hydra(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
-    monkeypatch.setattr(command, "main", lambda argv: seen.append(argv) or 0)
+def test_report_is_given_the_words_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "main", len)
 
-    assert main(["report", "--all", "stream"]) == 0
-    assert seen == [["--all", "stream"]]
+    assert main(["report", "--all", "stream"]) == len(["--all", "stream"])
 
 
 def bakeoff(*argv: str) -> list[str]:

@@ -281,7 +281,7 @@ def test_every_option_of_ours_can_be_checked(group: str, name: str) -> None:
 
 
 def test_our_own_files_have_no_mistakes() -> None:
-    yaml_files.refuse_bad_files(None)
+    yaml_files.refuse_bad_files()
 
 
 @pytest.mark.parametrize(

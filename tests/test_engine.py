@@ -84,7 +84,12 @@ def test_payload_needs_no_server_and_gives_the_exact_bytes() -> None:
 
 @pytest.mark.parametrize(
     ("message", "codec", "representable"),
-    [("not_a_number", "json", "no"), ("not_a_number", "cbor", "yes"), ("int65", "msgpack", "no"), ("int53", "json", "yes")],
+    [
+        ("not_a_number", "json", "no"),
+        ("not_a_number", "cbor", "yes"),
+        ("int65", "msgpack", "no"),
+        ("int53", "json", "yes"),
+    ],
 )
 def test_a_value_that_a_codec_cannot_carry_is_said_to_be_so(message: str, codec: str, representable: str) -> None:
     record = execute(cell("payload", "loopback", codec, operation_={"message": message}))

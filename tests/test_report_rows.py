@@ -43,9 +43,7 @@ def test_five_runs_get_an_interval_that_says_so(report: Reporter) -> None:
 
 
 def test_void_runs_are_shown_apart_and_in_no_median(report: Reporter) -> None:
-    report.write(
-        [*three("grpc", 300, 302), latency_run("grpc", 2, 900, verdict="void", reason="driver CPU 97 %")]
-    )
+    report.write([*three("grpc", 300, 302), latency_run("grpc", 2, 900, verdict="void", reason="driver CPU 97 %")])
 
     good, void = report.rows("request_response")
 
@@ -66,7 +64,7 @@ def test_void_runs_are_in_no_ratio(report: Reporter) -> None:
 
 
 def test_runs_that_all_failed_are_dashes_with_the_kinds_of_error(report: Reporter) -> None:
-    broken = {"verdict": "failed", "reason": "no answer", "errors": {"timeout": 4, "refused": 1}}
+    broken: dict[str, Any] = {"verdict": "failed", "reason": "no answer", "errors": {"timeout": 4, "refused": 1}}
     report.write([latency_run("grpc", repeat, **broken) for repeat in range(2)])
 
     [row] = report.rows("request_response")
@@ -74,7 +72,18 @@ def test_runs_that_all_failed_are_dashes_with_the_kinds_of_error(report: Reporte
 
     assert {row[key] for key in ("p50_us", "p90_us", "p99_us", "mean_us", "calls_per_s", "tail_ratio")} == {""}
     assert (row["errors"], row["error_kinds"]) == ("10", "timeout 8, refused 2")
-    assert line.split() == [*"grpc aio".split(), "2", "failed", *"--------", "10", "(timeout", "8,", "refused", "2)"]
+    assert line.split() == [
+        "grpc",
+        "aio",
+        "2",
+        "failed",
+        *"--------",
+        "10",
+        "(timeout",
+        "8,",
+        "refused",
+        "2)",
+    ]
 
 
 def test_a_run_without_a_sample_shows_n_0_and_dashes(report: Reporter) -> None:
@@ -242,6 +251,20 @@ def test_a_protocol_is_compared_with_each_codec_that_others_have_too(report: Rep
     ]
 
 
+def test_codecs_of_one_protocol_are_compared_under_one_heading(report: Reporter) -> None:
+    runs = [*three("grpc", 300, 300), *three("grpc", 330, 330, codec="msgpack")]
+    runs += [*three("websocket", 120, 120), *three("websocket", 110, 110, codec="cbor")]
+    report.write(runs)
+
+    notes = report.notes("request_response", "--published", "none")
+
+    assert notes[2:5] == [
+        "p50 as a ratio, within one protocol:",
+        "grpc protobuf against grpc msgpack: 0.91x [0.91, 0.91]: grpc protobuf is faster",
+        "websocket cbor against websocket json: 0.92x [0.92, 0.92]: websocket cbor is faster",
+    ]
+
+
 def test_one_connection_is_not_compared_with_ten(report: Reporter) -> None:
     runs = []
     for connections, grpc, websocket in ((1, 300, 120), (10, 900, 1200)):
@@ -283,7 +306,11 @@ def test_memory_that_was_not_measured_is_not_zero(report: Reporter) -> None:
 
 
 def test_a_quiet_period_that_was_not_reached_is_a_dash(report: Reporter) -> None:
-    push = {"producer": "push", "bounded_by": "nothing", "bound_reason": "the server reached the memory ceiling"}
+    push: dict[str, Any] = {
+        "producer": "push",
+        "bounded_by": "nothing",
+        "bound_reason": "the server reached the memory ceiling",
+    }
     report.write([backpressure_run("grpc", 0, [300_000, None, None], **push)])
 
     [row] = report.rows("backpressure")
@@ -293,21 +320,23 @@ def test_a_quiet_period_that_was_not_reached_is_a_dash(report: Reporter) -> None
 
 
 def test_the_surplus_is_shared_out_in_per_cent(report: Reporter) -> None:
-    places = {"surplus_server": 10, "surplus_client": 970, "surplus_kernel": 20}
+    places: dict[str, Any] = {"surplus_server": 10, "surplus_client": 970, "surplus_kernel": 20}
     report.write([backpressure_run("grpc", 0, [1100, 1100, 1100], **places)])
 
     assert [row["surplus"] for row in report.rows("backpressure")] == ["97 % client, 2 % kernel, 1 % server"]
 
 
 def test_what_the_ledger_cannot_place_is_unaccounted(report: Reporter) -> None:
-    places = {"surplus_client": 1100, "surplus_kernel": 0, "surplus_unaccounted": -100}
+    places: dict[str, Any] = {"surplus_client": 1100, "surplus_kernel": 0, "surplus_unaccounted": -100}
     report.write([backpressure_run("grpc", 0, [1100, 1100, 1100], **places)])
 
     assert [row["surplus"] for row in report.rows("backpressure")] == ["110 % client, -10 % unaccounted"]
 
 
 def test_counts_of_several_runs_have_their_range(report: Reporter) -> None:
-    report.write([backpressure_run("grpc", repeat, [made] * 3) for repeat, made in enumerate((5_000, 5_200, 5_100))])
+    report.write(
+        [backpressure_run("grpc", repeat, [made] * 3) for repeat, made in enumerate((5_000, 5_200, 5_100))]
+    )
 
     assert "5,100 [5,000, 5,200]" in report("backpressure")
 
@@ -334,7 +363,9 @@ def test_a_codec_that_cannot_carry_the_message_says_why(report: Reporter) -> Non
 
 
 def test_a_message_of_no_bytes_divides_nothing(report: Reporter) -> None:
-    report.write([payload_run("protobuf", 0, message="zero", size_bytes=0, hex=""), payload_run("json", message="zero")])
+    report.write(
+        [payload_run("protobuf", 0, message="zero", size_bytes=0, hex=""), payload_run("json", message="zero")]
+    )
 
     assert [row["size_ratio"] for row in report.rows("payload")] == ["", ""]
 

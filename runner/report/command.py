@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
 def sweep_report(url: str, sweep_id: str, width: int | None = None) -> str:
     """The text report of one sweep: the tables that it has data for. Raises StoreError, ReportError."""
     with open_report(url) as connection:
-        return text(_made([sweep_named(connection, sweep_id)], _shown(url), [], "all"), width or terminal_width())
+        return text(built([sweep_named(connection, sweep_id)], _shown(url), [], "all"), width or terminal_width())
 
 
 def terminal_width() -> int:
@@ -119,7 +119,7 @@ def _report(asked: argparse.Namespace, names: Sequence[str]) -> str:
             raise ReportError(f"{_shown(asked.db)} holds no sweep yet; run bakeoff first")
         else:
             chosen = known if asked.all else known[-1:]
-        made = _made(chosen, _shown(asked.db), names, asked.published)
+        made = built(chosen, _shown(asked.db), names, asked.published)
     writers: dict[str, Callable[[Report], str]] = {
         "text": lambda report: text(report, terminal_width()),
         "md": markdown,
@@ -129,7 +129,7 @@ def _report(asked: argparse.Namespace, names: Sequence[str]) -> str:
     return writers[asked.format](made)
 
 
-def _made(chosen: Sequence[Sweep], database: str, names: Sequence[str], published_names: str) -> Report:
+def built(chosen: Sequence[Sweep], database: str, names: Sequence[str], published_names: str) -> Report:
     """The sections; without `names` every table that has data, with them these even where they have none."""
     rules, sources = needs.load(), published.load(published_names)
     sections = []
@@ -148,7 +148,7 @@ def _made(chosen: Sequence[Sweep], database: str, names: Sequence[str], publishe
         )
     shown = [table for section in sections for table in section.tables]
     quoted = {name for table in shown for name in table.sources}
-    closing = [READING] if any(table.name in TIMED for table in shown) else []
+    closing = [READING] if any(table.name in TIMED and table.rows for table in shown) else []
     closing += [f"published figures, {source.provenance()}" for source in sources if source.name in quoted]
     if quoted:
         closing.append("ratios and shapes compare with published ones, absolute numbers do not")

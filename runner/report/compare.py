@@ -66,7 +66,7 @@ def sentences(
     rows: Rows, measure: Measure, left_out: Iterable[str], published: Sequence[Published], operation: str
 ) -> list[str]:
     """One line for each set of comparable rows, and under it one for each pair."""
-    said: list[str] = []
+    said: dict[str, list[str]] = {}
     unclaimed = 0
     for group in rows.comparable():
         candidates = [row for row in group if row.first.protocol not in left_out and row.values(measure.metric)]
@@ -80,10 +80,11 @@ def sentences(
                     lines.append(f"  {line}")
             if lines:
                 what = measure.say if measure.values else f"{measure.say} as a ratio"
-                said += [f"{what}, {heading}{f', {where}' if where else ''}:", *lines]
+                said.setdefault(f"{what}, {heading}{f', {where}' if where else ''}:", []).extend(lines)
+    notes = [note for heading, lines in said.items() for note in (heading, *lines)]
     if unclaimed:
-        said.append("no ratio is claimed where a side has only one good run (n=1)")
-    return said
+        notes.append("no ratio is claimed where a side has only one good run (n=1)")
+    return notes
 
 
 def _sets(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row], bool]]:

@@ -108,11 +108,9 @@ def compare(first: Sequence[float], second: Sequence[float]) -> Comparison | Non
     ratio = _median(first) / _median(second)
     over = max(ratio, 1 / ratio) > CLAIM_ABOVE
     if min(len(first), len(second)) >= INTERVAL_FROM:
-        # The same stream whichever side comes first, so that a against b and b against a agree.
-        swap = sorted(first) > sorted(second)
-        one, other = (second, first) if swap else (first, second)
-        spread = _medians(one, 1) / _medians(other, 2)
-        low, high = _interval(1 / spread if swap else spread)
+        # Each side is drawn from both streams, so that a against b and b against a have inverse brackets.
+        ones, others = ([_medians(side, stream) for stream in (1, 2)] for side in (first, second))
+        low, high = _interval(np.concatenate([ones[0] / others[1], ones[1] / others[0]]))
         return Comparison(ratio, low, high, "interval", over and not low <= 1 <= high)
     low, high = min(first) / max(second), max(first) / min(second)
     if min(len(first), len(second)) < 2:

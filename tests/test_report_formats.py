@@ -1,0 +1,172 @@
+"""Markdown, CSV and JSON: what programs and pages read of the same tables."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.report import render
+from runner.report.render import Report, Section
+from runner.report.table import Cell, Column, Table, figure, words
+from runner.report.tables import TABLES
+from tests import golden_db
+from tests.golden_db import latency_run
+from tests.reports import Reporter
+
+UNITS = (
+    "_us",
+    "_ns",
+    "_ms",
+    "_s",
+    "_bytes",
+    "_pct",
+    "_per_s",
+    "_ratio",
+    "_messages",
+    "_calls",
+    "_mb",
+    "_low",
+    "_high",
+)
+PLAIN_NUMBERS = {"connections", "runs", "errors", "count", "warmup", "asked", "seconds", "us_per_message"}
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reporter:
+    reporter = Reporter(capsys, monkeypatch, tmp_path)
+    golden_db.golden(reporter.path)
+    return reporter
+
+
+def one(*rows: dict[str, Cell]) -> Report:
+    columns = [Column("name", "name", "key"), Column("p50_us", "p50 µs", spread=True)]
+    table = Table("t", "T", "s", ["c"], columns, rows, ["a note", "  under it"])
+    return Report([Section("S1", [["bakeoff", "db"]], {"sweep_id": "S1"}, [table], ["1 row needs attention:"])], [])
+
+
+def test_json_has_every_table_with_numbers_as_computed(report: Reporter) -> None:
+    [sweep] = report.json()["sweeps"]
+
+    assert [table["name"] for table in sweep["tables"]] == list(TABLES)
+    assert sweep["runs_by_verdict"] == {"ok": 55, "void": 1, "failed": 1, "interrupted": 1, "unsupported": 1}
+    [grpc] = [row for row in sweep["tables"][3]["rows"] if row["protocol"] == "grpc"]
+    assert (grpc["p50_us"], grpc["p50_us_low"], grpc["p50_us_high"], grpc["calls_per_s"]) == pytest.approx(
+        (300, 294, 306, 1e6 / 330)
+    )
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_key_of_a_number_carries_its_unit(report: Reporter, table: str) -> None:
+    [found] = report.json(table)["sweeps"][0]["tables"]
+
+    numbers = {
+        key
+        for row in found["rows"]
+        for key, value in row.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+    assert {key for key in numbers if not key.endswith(UNITS)} <= PLAIN_NUMBERS
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_csv_and_json_hold_the_same_values(report: Reporter, table: str) -> None:
+    [found] = report.json(table)["sweeps"][0]["tables"]
+
+    def plain(value: Any) -> str:
+        return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+    assert [{k: v for k, v in row.items() if k != "sweep_id"} for row in report.rows(table)] == [
+        {key: plain(value) for key, value in row.items()} for row in found["rows"]
+    ]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_text_shows_is_the_exported_value_rounded(report: Reporter, table: str) -> None:
+    """The same figures in every format: a printed number is within half a unit of its last digit."""
+    [found] = report.json(table)["sweeps"][0]["tables"]
+    lines = [line for line in report(table, "--format", "md").splitlines() if line.startswith("|")][2:]
+    heads = {column["key"]: column["head"] for column in found["columns"]}
+    shown = [[cell.strip() for cell in line.replace("\\|", "¦").strip("|").split("|")] for line in lines]
+    printed_heads = [
+        cell.strip()
+        for cell in report(table, "--format", "md").split("\n|", 1)[1].splitlines()[0].strip("|").split("|")
+    ]
+
+    checked = 0
+    for row, cells in zip(found["rows"], shown, strict=True):
+        for key, value in row.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or heads.get(key) not in printed_heads:
+                continue
+            text = cells[printed_heads.index(heads[key])].partition(" [")[0].rstrip("x").replace(",", "")
+            try:
+                number = float(text)
+            except ValueError:
+                continue  # with a unit of its own: 1.0 MB
+            digits = len(text.partition(".")[2])
+            assert number == pytest.approx(value, abs=0.5000001 * 10**-digits), (key, text)
+            checked += 1
+    assert checked or table in ("protocols", "codecs", "choosing")
+
+
+def test_json_has_null_for_what_is_not_finite() -> None:
+    printed = render.javascript(one({"name": words("a"), "p50_us": Cell("x", math.nan, math.inf, -math.inf)}))
+
+    assert "NaN" not in printed
+    assert "Infinity" not in printed
+    assert '"p50_us": null' in printed
+
+
+def test_csv_has_a_header_and_plain_numbers() -> None:
+    cell = Cell("1,234.5", 1234.5, 1000.0, 2000.25, ("1,000.0", "2,000.2"))
+
+    assert render.comma_separated(one({"name": words('a, "b"'), "p50_us": cell})) == (
+        'sweep_id,name,p50_us,p50_us_low,p50_us_high\nS1,"a, ""b""",1234.5,1000,2000.25\n'
+    )
+
+
+def test_csv_of_a_table_without_rows_is_its_header() -> None:
+    assert render.comma_separated(one()) == "sweep_id,name,p50_us,p50_us_low,p50_us_high\n"
+
+
+def test_markdown_is_a_table_with_its_sentences() -> None:
+    cell = Cell("301", 301.0, 295.0, 309.0, ("295", "309"))
+
+    assert render.markdown(
+        one({"name": words("a|b"), "p50_us": cell}, {"name": words("c"), "p50_us": figure(None)})
+    ) == (
+        "bakeoff · db\n\n"
+        "### T\n\n"
+        "s. c.\n\n"
+        "| name   |         p50 µs |\n"
+        "|:-------|---------------:|\n"
+        "| a\\|b   | 301 [295, 309] |\n"
+        "| c      |              - |\n\n"
+        "- a note\n  - under it\n\n"
+        "- 1 row needs attention:\n"
+    )
+
+
+def test_percentiles_rise_in_every_format(report: Reporter) -> None:
+    report.write(
+        [
+            latency_run(
+                "grpc", 0, 99.96, p90_us=99.97, p99_us=100.2, p999_us=100.21, max_us=100.2149, mean_us=99.96
+            ),
+            latency_run(
+                "websocket", 0, 24.96, p90_us=24.97, p99_us=25.04, p999_us=25.04, max_us=25.04, mean_us=25.0
+            ),
+        ],
+        3,
+    )
+
+    for row in report.rows("request_response"):
+        values = [float(row[key]) for key in ("p50_us", "p90_us", "p99_us", "p999_us", "max_us")]
+        assert values == sorted(values)
+    for line in report.lines("request_response"):
+        if line.startswith(("grpc ", "websocket ")) and "p50" not in line:
+            numbers = [float(part) for part in line.split()[2:5]]
+            assert numbers == sorted(numbers)
