@@ -43,6 +43,7 @@ class _Client(Peer):
         self._wire = wire
         self._codec = codec
         self._busy = False
+        self._names: dict[str, bytes] = {}  # method -> its name as a CALL carries it
 
     def held(self) -> int:
         return len(self._wire.inbox)
@@ -50,8 +51,11 @@ class _Client(Peer):
     def _begin(self, method: Method, body: bytes = b"") -> None:
         if self._busy:
             raise CallFailed("busy", "this connection carries one call at a time")
-        name = method.name.encode()
-        self._wire.send(CALL, body, bytes((len(name),)) + name)
+        name = self._names.get(method.name)
+        if name is None:
+            encoded = method.name.encode()
+            name = self._names[method.name] = bytes((len(encoded),)) + encoded
+        self._wire.send(CALL, body, name)
         self._busy = True
 
     async def unary(self, method: Method, request: Message) -> Message:
@@ -137,6 +141,7 @@ class _Session:
 
     def __init__(self, wire: Wire, peer: Peer, codec: Codec) -> None:
         self._wire, self._peer, self._codec = wire, peer, codec
+        self._methods = {name.encode(): method for name, method in METHODS.items()}
 
     async def run(self) -> None:
         try:
@@ -144,18 +149,18 @@ class _Session:
                 kind, payload = await self._wire.read()
                 if kind == CALL:
                     start = 1 + payload[0]
-                    await self._call(payload[1:start].decode("utf-8", "replace"), payload[start:])
+                    await self._call(payload[1:start], payload[start:])
                 # Items that were under way when their call ended are nobody's any more.
         except ConnectionLost:
             pass
         finally:
             self._wire.transport.abort()
 
-    async def _call(self, name: str, request: bytes) -> None:
-        wire, method = self._wire, METHODS.get(name)
+    async def _call(self, name: bytes, request: bytes) -> None:
+        wire, method = self._wire, self._methods.get(name)
         try:
             if method is None:
-                raise CallFailed("not_found", f"no method {name!r}")
+                raise CallFailed("not_found", f"no method {name.decode('utf-8', 'replace')!r}")
             if method.shape is Shape.UNARY:
                 reply = await self._peer.unary(method, self._codec.decode(method.request, request))
                 wire.send(ITEM, self._codec.encode(reply))

@@ -46,6 +46,7 @@ class Wire(asyncio.Protocol):
         self._read_paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._loop = asyncio.get_running_loop()
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is one only by its methods
         sock = transport.get_extra_info("socket")
         # asyncio leaves Nagle on for sockets whose proto is 0.
@@ -109,7 +110,7 @@ class Wire(asyncio.Protocol):
         while not self.inbox:
             if self.lost is not None:
                 raise self.lost
-            self._reader = asyncio.get_running_loop().create_future()
+            self._reader = self._loop.create_future()
             try:
                 await self._reader
             finally:
@@ -134,7 +135,7 @@ class Wire(asyncio.Protocol):
     async def drain(self) -> None:
         """Wait while the transport's buffer is over its high-water mark. Raises ConnectionLost."""
         while self.write_paused and self.lost is None:
-            self._writer = asyncio.get_running_loop().create_future()
+            self._writer = self._loop.create_future()
             try:
                 await self._writer
             finally:

@@ -47,19 +47,21 @@ class Client(Peer):
     def _spell(self, method: Method) -> Spelling:
         return self._spellings.setdefault(method.name, Spelling(method, self._messages.codec))
 
-    def _begin(self) -> None:
-        if self._busy:
-            raise CallFailed("busy", "this connection carries one call at a time")
-        if self._lost:
-            raise ConnectionLost(self._lost)
-        self._busy = True
+    def _cannot(self) -> AdapterError:
+        """Why no call can begin now."""
+        return (
+            ConnectionLost(self._lost)
+            if self._lost
+            else CallFailed("busy", "this connection carries one call at a time")
+        )
 
     async def unary(self, method: Method, request: Message) -> Message:
         ws, spelling = self._ws, self._spellings.get(method.name) or self._spell(method)
-        text = spelling.reply_text
-        command = spelling.command(request)
+        command, text = spelling.command(request), spelling.reply_text
         body = self._messages.encode(request) if spelling.opaque else None
-        self._begin()
+        if self._busy or self._lost:
+            raise self._cannot()
+        self._busy = True
         try:
             await ws.send(command)
             if body is not None:
@@ -106,7 +108,9 @@ class Client(Peer):
         command = spelling.command(request)
         body = self._messages.encode(request) if spelling.opaque else None
         data: Any
-        self._begin()
+        if self._busy or self._lost:
+            raise self._cannot()
+        self._busy = True
         try:
             await ws.send(command)
             if body is not None:

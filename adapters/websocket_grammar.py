@@ -71,9 +71,7 @@ class Spelling:
             fields = msgspec.structs.fields(method.request)
         self._keys = tuple(field.encode_name for field in fields)
         self._values = _getter([field.name for field in fields])
-        self._defaults = tuple(field.default for field in fields)
         self._required = 1 if self.credit else sum(field.required for field in fields)
-        self._templates = [self.word + " %s" * count for count in range(len(fields) + 1)]
         self._readers = tuple(_READERS.get(field.type) or _reader(field.type) for field in fields)
 
     @property
@@ -90,16 +88,12 @@ class Spelling:
         return "usage: " + " ".join([self.word, *words]) + then
 
     def command(self, request: Message) -> str:
-        """The command. Raises NotRepresentable for a field that is no single word."""
-        values = self._values(request)
-        count = len(values)
-        while count > self._required and values[count - 1] == self._defaults[count - 1]:
-            count -= 1
-        values = values[:count]
-        for value in values:
-            if value.__class__ is not int and not (value.__class__ is str and value.isalnum()):
-                values = tuple(map(_field, values))
-        return self._templates[count] % values
+        """The command, all fields said. Raises NotRepresentable for a field that is no single word."""
+        text = self.word
+        for value in self._values(request):
+            plain = value.__class__ is int or (value.__class__ is str and value.isalnum())
+            text = f"{text} {value if plain else _field(value)}"
+        return text
 
     def request(self, typed: Sequence[str]) -> Any:
         """The request that was typed, as words; the first credit of a stream has n = 0, an upload no request.

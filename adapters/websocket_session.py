@@ -39,19 +39,36 @@ class Session:
         return self._stream is None and not self._answering
 
     async def run(self) -> None:
-        """Until the connection is closed; a stream that runs then is ended first."""
-        recv = self.ws.recv
+        """Until the connection is closed; a stream that runs then is ended first.
+
+        A unary call is answered right here: each function more would be paid for in every call's latency.
+        """
+        recv, send, unary, encode = self.ws.recv, self.ws.send, self._peer.unary, self._messages.encode
         try:
             while True:
                 frame = await recv()
                 if self._stream is not None:
                     await self._listen(self._stream, frame)
-                elif isinstance(frame, str):
-                    self._answering = True
-                    await self._command(frame)
-                    self._answering = False
-                elif not self._leftovers:
-                    await self.ws.send(UNKNOWN)
+                    continue
+                words = frame.split() if isinstance(frame, str) else []
+                spelling = self._spellings.get(words[0]) if words else None
+                if spelling is None:
+                    await self._unknown(words)
+                    continue
+                self._leftovers, self._answering = False, True
+                try:
+                    request = await self._body(spelling, words) if spelling.opaque else spelling.request(words)
+                    data = encode(await unary(spelling.method, request)) if spelling.unary else None
+                except ConnectionClosed:
+                    raise
+                except Exception as exc:
+                    await send(spell_error(exc))
+                else:
+                    if data is None:
+                        await self._start(spelling, request)
+                    else:
+                        await send(data, text=spelling.reply_text)
+                self._answering = False
         except ConnectionClosed:
             pass
         finally:
@@ -60,29 +77,15 @@ class Session:
                 self._stream.cancel()
                 await asyncio.wait([self._stream])
 
-    async def _command(self, frame: str) -> None:
-        words = frame.split()
-        spelling = self._spellings.get(words[0]) if words else None
-        if spelling is None:
-            # A STOP, MORE or END may have crossed the end of the stream that it was meant for.
-            if not self._leftovers and words[:1] not in (["STOP"], ["MORE"], ["END"]):
-                await self.ws.send(UNKNOWN)
-            return
-        self._leftovers = False
-        try:
-            request = await self._body(spelling, words) if spelling.opaque else spelling.request(words)
-            if spelling.unary:
-                reply = await self._peer.unary(spelling.method, request)
-                await self.ws.send(self._messages.encode(reply), text=spelling.reply_text)
-            else:
-                self._stopped, self._spelling = False, spelling
-                self._uploads = asyncio.Queue(UPLOADS_MAX)
-                self._stream = asyncio.create_task(self._run(spelling, request, self._uploads))
-                await asyncio.sleep(0)  # let it start: a STOP right behind would else cancel it unheard
-        except ConnectionClosed:
-            raise
-        except Exception as exc:
-            await self.ws.send(spell_error(exc))
+    async def _unknown(self, words: list[str]) -> None:
+        # A STOP, MORE or END may have crossed the end of the stream that it was meant for.
+        if not self._leftovers and words[:1] not in (["STOP"], ["MORE"], ["END"]):
+            await self.ws.send(UNKNOWN)
+
+    async def _start(self, spelling: Spelling, request: Message) -> None:
+        self._stopped, self._spelling, self._uploads = False, spelling, asyncio.Queue(UPLOADS_MAX)
+        self._stream = asyncio.create_task(self._run(spelling, request, self._uploads))
+        await asyncio.sleep(0)  # let it start: a STOP right behind would else cancel it unheard
 
     async def _body(self, spelling: Spelling, words: list[str]) -> Message:
         body = "" if len(words) > 1 else await self.ws.recv()

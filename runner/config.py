@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from adapters.api import Adapter, Codec
 from runner.build import MISSING, build, keys_of, locate, read
-from runner.fields import Count, Limits, Load, Natural, Port, Record
+from runner.fields import Count, Deadline, Limits, Load, Natural, Port, Record
 from runner.mistakes import no_such_key, shown
 from runner.operations.api import Operation
 from runner.options import option
@@ -26,10 +26,13 @@ _NOT_KNOBS = ("name", "_target_", ENGINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Where results go; a relative SQLite URL starts at the directory bakeoff is started in."""
+    """Where results go; a relative SQLite URL starts at the directory bakeoff is started in. `busy_s`: how long
+    to wait for another program that is writing to the same database.
+    """
 
     name: str
     url: str
+    busy_s: Deadline
 
 
 @dataclass(frozen=True, kw_only=True)

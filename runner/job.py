@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,7 @@ class Job:
         self.overrides = overrides
         self.command = command
         self.database: str | None = None
+        self.busy_s = 10.0
         self.store: Store | None = None
         self.result: SweepResult | None = None
 
@@ -90,18 +92,40 @@ class Job:
         return Outcome(verdict, reason, stop=held.pressed or record.verdict == "interrupted")
 
     def _save(self, record: RunRecord) -> tuple[Verdict, str]:
-        from runner.store import StoreError, open_store
+        from runner.store import StoreError, Unstorable
 
         try:
-            if self.store is not None:
-                self.store.save_run(record)
-            else:
-                assert self.database is not None
-                with open_store(self.database, create=False) as store:
-                    store.save_run(record)
+            self._write(record)
+        except Unstorable as exc:
+            # What was measured cannot be stored; that it was not must be seen all the same.
+            bare = replace(
+                record, verdict="failed", reason=str(exc), measurements={}, findings={}, samples={}, series={}
+            )
+            try:
+                self._write(bare)
+            except StoreError as again:
+                return "failed", f"it ended {record.verdict} and was not saved: {again}"
+            return "failed", str(exc)
         except StoreError as exc:
             return "failed", f"it ended {record.verdict} and was not saved: {exc}"
         return record.verdict, record.reason
+
+    def _write(self, record: RunRecord) -> None:
+        """One transaction. Raises StoreError, which names the file that the run was put into instead."""
+        from runner.store import StoreError, open_store
+        from runner.store.save import write_unsaved
+
+        if self.store is not None:
+            self.store.save_run(record)
+            return
+        assert self.database is not None
+        try:
+            store = open_store(self.database, create=False, busy_s=self.busy_s)
+        except StoreError as exc:
+            kept = write_unsaved(Path(self.database), record, str(exc))
+            raise StoreError(f"{exc}; the run is kept in {kept}") from exc
+        with store:
+            store.save_run(record)
 
 
 def plain(cfg: DictConfig) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hydra.core.utils import JobReturn, JobStatus
 
+from runner.config import Storage
 from runner.job import Job, Outcome, SweepResult
 from runner.mistakes import Refused
 from runner.progress import SweepProgress
@@ -49,8 +50,9 @@ def run_sweep(job: Job, cells: Sequence[PlannedCell], launch: Launch, batch: int
         started_at=datetime.now(UTC),
     )
     result = SweepResult(sweep_id, first.storage.url, first.report, len(planned))
-    with _begun(first.storage.url, record) as store:
+    with _begun(first.storage, record) as store:
         job.store, job.database, job.result = store, str(store.path), result
+        job.busy_s = first.storage.busy_s
         try:
             _run(planned, launch, batch, first.fail_fast, result)
         except KeyboardInterrupt:
@@ -98,12 +100,12 @@ def _refuse_report(report: str | None) -> None:
 
 
 @contextmanager
-def _begun(url: str, record: SweepRecord) -> Iterator[Store]:
+def _begun(storage: Storage, record: SweepRecord) -> Iterator[Store]:
     """The open database with the sweep in it. Raises Refused when it cannot be written."""
     from runner.store import StoreError, open_store
 
     try:
-        store = open_store(url)
+        store = open_store(storage.url, busy_s=storage.busy_s)
     except StoreError as exc:
         raise Refused([f"storage.url: {exc}"]) from exc
     with store:

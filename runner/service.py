@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from typing import Any
 
 from adapters.api import CallFailed, Message, Method, Peer
@@ -42,7 +42,7 @@ class Service(Peer):
         self._run = run
         self.produced = 0
         self._buffer: deque[Quote] = deque()
-        self._unary: dict[str, Callable[[Any], Awaitable[Message]]] = {
+        self._unary: dict[str, Callable[[Any], Message]] = {
             "quote": self._quote,
             "echo": self._echo,
             "produced": self._produced,
@@ -59,7 +59,7 @@ class Service(Peer):
         handler = self._unary.get(method.name)
         if handler is None:
             raise CallFailed("not_found", f"no method {method.name!r}")
-        return await handler(request)
+        return handler(request)
 
     async def client_stream(self, method: Method, requests: AsyncIterable[Message]) -> Message:
         """No method of this shape is served yet. Raises CallFailed("not_found")."""
@@ -83,16 +83,16 @@ class Service(Peer):
             return self._credited(requests)
         raise CallFailed("not_found", f"no method {method.name!r}")
 
-    async def _quote(self, request: QuoteRequest) -> Quote:
+    def _quote(self, request: QuoteRequest) -> Quote:
         return quote(request.symbol, request.seq)
 
-    async def _echo(self, request: Body) -> Body:
+    def _echo(self, request: Body) -> Body:
         return request
 
-    async def _produced(self, _: Empty) -> Produced:
+    def _produced(self, _: Empty) -> Produced:
         return Produced(self.produced)
 
-    async def _which_run(self, _: Empty) -> RunInfo:
+    def _which_run(self, _: Empty) -> RunInfo:
         return RunInfo(self._run)
 
     def _stream(

@@ -1,7 +1,8 @@
 """Hand-written loops, one per protocol: what somebody would write who wanted just these two numbers.
 
 `python -m tests.bare PROTOCOL server|client rr|stream COUNT WARMUP CPU [PORT]`. Same library, event loop, codec and
-message as bakeoff's own adapters, and nothing else of bakeoff: no checks, no seam. Prints one JSON line.
+message as bakeoff's own adapters, the same check of every answer, and nothing else of bakeoff: no seam, no service.
+Prints one JSON line.
 tests.overhead runs them against bakeoff, interleaved.
 """
 
@@ -36,9 +37,14 @@ Ready = Callable[[int], None]
 
 async def websocket_server(codec: Any, ready: Ready) -> None:
     from websockets.asyncio.server import serve
+    from websockets.exceptions import ConnectionClosed
 
     async def handle(ws: Any) -> None:
-        async for command in ws:
+        while True:
+            try:
+                command = await ws.recv()
+            except ConnectionClosed:
+                return
             word, symbol, number, *_ = command.split()
             if word == "QUOTE":
                 await ws.send(codec.encode(quote(symbol, int(number))).decode())
@@ -59,9 +65,9 @@ async def websocket_client(codec: Any, port: int) -> Any:
 
     ws = await connect(f"ws://{HOST}:{port}", compression=None, proxy=None, close_timeout=0.1)
 
-    async def call() -> None:
-        await ws.send("QUOTE AAPL 42")
-        codec.decode(Quote, (await ws.recv()).encode())
+    async def call(seq: int) -> None:
+        await ws.send(f"QUOTE AAPL {seq}")
+        check(codec.decode(Quote, (await ws.recv()).encode()), seq)
 
     async def stream(count: int) -> None:
         await ws.send(f"STREAM AAPL {count}")
@@ -106,8 +112,8 @@ async def grpc_client(codec: Any, port: int) -> Any:
     get = channel.unary_unary("/QuoteService/GetQuote", codec.encode, decode)
     many = channel.unary_stream("/QuoteService/StreamQuotes", codec.encode, decode)
 
-    async def call() -> None:
-        await get(QuoteRequest("AAPL", 42))
+    async def call(seq: int) -> None:
+        check(await get(QuoteRequest("AAPL", seq)), seq)
 
     async def stream(count: int) -> None:
         async for _ in many(StreamRequest("AAPL", count)):
@@ -193,10 +199,10 @@ async def tcp_client(codec: Any, port: int) -> Any:
 
     _, wire = await loop.create_connection(lambda: Frames(got), HOST, port)
 
-    async def call() -> None:
+    async def call(seq: int) -> None:
         waiter[:] = [loop.create_future()]
-        wire.send(0, codec.encode(QuoteRequest("AAPL", 42)))
-        codec.decode(Quote, await waiter[0])
+        wire.send(0, codec.encode(QuoteRequest("AAPL", seq)))
+        check(codec.decode(Quote, await waiter[0]), seq)
 
     async def stream(count: int) -> None:
         waiter[:] = [loop.create_future()]
@@ -311,9 +317,9 @@ async def rsocket_client(codec: Any, port: int) -> Any:
         def on_error(self, exception: Exception) -> None:
             raise exception
 
-    async def call() -> None:
-        payload = await client.request_response(Payload(codec.encode(QuoteRequest("AAPL", 42)), one))
-        codec.decode(Quote, payload.data)
+    async def call(seq: int) -> None:
+        payload = await client.request_response(Payload(codec.encode(QuoteRequest("AAPL", seq)), one))
+        check(codec.decode(Quote, payload.data), seq)
 
     async def stream(count: int) -> None:
         reader = Reader()
@@ -325,6 +331,11 @@ async def rsocket_client(codec: Any, port: int) -> Any:
 
 
 # --- both ends ---
+
+
+def check(answer: Quote, seq: int) -> None:
+    if answer != quote("AAPL", seq):
+        raise SystemExit(f"wrong answer: {answer}")
 
 
 def ready(port: int) -> None:
@@ -340,12 +351,12 @@ async def serve(protocol: str) -> None:
 async def measure(protocol: str, what: str, count: int, warmup: int, port: int) -> None:
     call, stream = await globals()[f"{protocol}_client"](CODECS[CODEC[protocol]](), port)
     if what == "rr":
-        for _ in range(warmup):
-            await call()
+        for i in range(warmup):
+            await call(42 + i % 58)
         spent = []
-        for _ in range(count):
+        for i in range(count):
             started = now()
-            await call()
+            await call(42 + i % 58)
             spent.append(now() - started)
         print(json.dumps({"p50_us": sorted(spent)[(count + 1) // 2 - 1] / 1000}), flush=True)
     else:

@@ -37,7 +37,7 @@ MORE_METHODS = {method.name: method for method in (COLLECT, BODIES, MIRROR, PATI
 
 
 def everywhere(test: Callable[..., Awaitable[None]]) -> Any:
-    """Makes a coroutine function a test over each event loop and engine: bounded, and nothing may be left behind."""
+    """A coroutine function as a test over each event loop and engine: bounded, and nothing may be left behind."""
 
     async def bounded(arguments: dict[str, Any]) -> None:
         lost: list[dict[str, Any]] = []

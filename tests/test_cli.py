@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from runner import engine
 from runner.__main__ import main
 from runner.config import Cell
 from runner.job import Job, SweepResult, held_back
+from runner.options import CONF
 from runner.report import command
-from runner.store import RunRecord, StoreError, Verdict, new_id
+from runner.store import RunRecord, StoreError, Unstorable, Verdict, new_id
 from runner.store.open import Store
 
 CHILD_S = 30.0  # a bound, not an expectation
@@ -52,7 +54,8 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path) -> Callable[..., l
 
 
 TAKES = "(operation request_response takes: count, warmup, size_bytes)"
-PROTOCOLS = "(there are: grpc, loopback, rsocket, tcp, websocket)"
+WIRES = ", ".join(sorted(path.stem for path in (CONF / "protocol").glob("*.yaml")))
+PROTOCOLS = f"(there are: {WIRES})"
 COUNT = "operation.count: expected a whole number, 1 or more, got"
 
 
@@ -145,10 +148,10 @@ def test_a_value_is_quoted_as_the_message_says(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("", "serve: say which protocol: protocol=NAME, one of grpc, loopback, rsocket, tcp, websocket"),
+        ("", f"serve: say which protocol: protocol=NAME, one of {WIRES}"),
         (
             "protocol=loopback",
-            "protocol: loopback has no wire to serve on; choose another of grpc, loopback, rsocket, tcp, websocket",
+            f"protocol: loopback has no wire to serve on; choose another of {WIRES}",
         ),
         ("protocol=tcp,grpc", "protocol=tcp,grpc: give one value"),
         ("protocol=tcp --fast", "--fast: no such option (bakeoff serve --help)"),
@@ -236,7 +239,7 @@ def test_help_names_the_words_every_group_and_every_option(
     for line in (
         "scenario   the question: backpressure, mine, payload, request_response, stream\n",
         "suite      several sweeps that belong together: article, backpressure_full\n",
-        "protocol   over which wire: grpc, loopback, rsocket, tcp, websocket\n",
+        f"protocol   over which wire: {WIRES}\n",
         "codec      message <-> bytes: cbor, cbor_definite, default, json, msgpack, protobuf (default: ",
         "operation  what is measured; a scenario chooses it: backpressure, payload, request_response, stream\n",
     ):
@@ -491,6 +494,28 @@ def test_a_run_that_could_not_be_saved_is_a_failure_with_its_way_out(
         "failed: loopback request_response repeat 1: it ended ok and was not saved: "
         "results.db: it is locked; the run is kept in elsewhere.json\n"
     )
+
+
+def test_numbers_that_no_database_keeps_are_a_failed_run_that_can_be_seen(
+    fake: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved: list[RunRecord] = []
+    save = Store.save_run
+
+    def strict(self: Store, run: RunRecord) -> None:
+        if run.measurements:
+            raise Unstorable("p50_us: NaN cannot be stored")
+        saved.append(run)
+        save(self, run)
+
+    monkeypatch.setattr(Store, "save_run", strict)
+    monkeypatch.setattr(
+        engine, "run", lambda *a, **k: replace(fake.run(*a, **k), measurements={"p50_us": (1.0, "us")})
+    )
+
+    assert main(["protocol=loopback"]) == 1
+    assert [(run.verdict, run.reason) for run in saved] == [("failed", "p50_us: NaN cannot be stored")]
+    assert "repeat 1: p50_us: NaN cannot be stored" in capsys.readouterr().err
 
 
 def test_a_defect_of_ours_costs_one_run(fake: Engine, capsys: pytest.CaptureFixture[str]) -> None:

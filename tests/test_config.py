@@ -125,7 +125,7 @@ def test_a_wrong_value_is_named_with_what_would_fit(parts: dict[str, Any], said:
             "load.conections: no such key; did you mean 'connections'? "
             "(load takes: arrival, connections, multiplex, placement)",
         ),
-        ("storage", "uri", "storage.uri: no such key; did you mean 'url'? (storage takes: url)"),
+        ("storage", "uri", "storage.uri: no such key; did you mean 'url'? (storage takes: url, busy_s)"),
         (
             "record",
             "samples",

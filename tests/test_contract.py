@@ -15,7 +15,18 @@ from typing import Any
 import pytest
 import yaml
 
-from adapters.api import Adapter, Address, AddressInUse, CallFailed, ConnectionLost, Message, Method, Peer, Shape
+from adapters.api import (
+    Adapter,
+    Address,
+    AddressInUse,
+    CallFailed,
+    ConnectionLost,
+    Message,
+    Method,
+    Peer,
+    Shape,
+    Unsupported,
+)
 from adapters.codecs import CODECS
 from adapters.messages import (
     METHODS,
@@ -46,6 +57,8 @@ def variants() -> dict[str, dict[str, Any]]:
         found[name] = knobs
         if "engine" in knobs:
             found[f"{name}-coalescing"] = {**knobs, "engine": "coalescing"}
+        if "parser" in knobs:
+            found[f"{name}-h11"] = {**knobs, "parser": "h11"}
     return found
 
 
@@ -110,8 +123,8 @@ async def served(adapter: Adapter, **service: Any) -> AsyncIterator[tuple[Peer, 
 
 @pytest.mark.parametrize("codec", sorted(CODECS))
 async def test_through_the_wire_equals_calling_directly(knobs: dict[str, Any], codec: str, collect: Method) -> None:
-    direct = Recorder(run="r1")
-    async with served(build(knobs, codec), run="r1") as (peer, _):
+    direct, adapter = Recorder(run="r1"), build(knobs, codec)
+    async with served(adapter, run="r1") as (peer, _):
         for name, request in [
             ("quote", QuoteRequest("AAPL")),
             ("quote", QuoteRequest("MSFT", 0)),
@@ -127,7 +140,8 @@ async def test_through_the_wire_equals_calling_directly(knobs: dict[str, Any], c
             request = StreamRequest("AAPL", count)
             through = [item async for item in peer.server_stream(METHODS["quotes"], request)]
             assert through == [item async for item in direct.server_stream(METHODS["quotes"], request)]
-        for count in (0, 1, 200):
+        assert await peer.unary(METHODS["produced"], Empty()) == Produced(200)
+        for count in (0, 1, 200) if Shape.CLIENT_STREAM in adapter.shapes else ():
 
             async def quotes(n: int = count) -> AsyncGenerator[Quote, None]:
                 for seq in range(n):
@@ -140,9 +154,30 @@ async def test_through_the_wire_equals_calling_directly(knobs: dict[str, Any], c
             yield Credit(n=0)
             yield Credit(n=4)
 
+        if Shape.BIDI_STREAM not in adapter.shapes:
+            return
         through = [item async for item in peer.bidi_stream(METHODS["quotes.credited"], credits())]
         assert through == [quote("AAPL", seq) for seq in range(7)]
         assert await peer.unary(METHODS["produced"], Empty()) == Produced(7)
+
+
+async def test_a_shape_that_is_not_declared_is_unsupported_and_the_connection_stays_good(
+    knobs: dict[str, Any], collect: Method
+) -> None:
+    adapter = build(knobs, "json")
+    async with served(adapter) as (peer, _):
+
+        async def nothing() -> AsyncGenerator[Message, None]:
+            for message in ():
+                yield message
+
+        if Shape.CLIENT_STREAM not in adapter.shapes:
+            with pytest.raises(Unsupported, match="client_stream"):
+                await peer.client_stream(collect, nothing())
+        if Shape.BIDI_STREAM not in adapter.shapes:
+            with pytest.raises(Unsupported, match="bidi_stream"):
+                await anext(peer.bidi_stream(METHODS["quotes.credited"], nothing()))
+        assert await peer.unary(METHODS["quote"], QuoteRequest("AAPL")) == quote("AAPL", 42)
 
 
 async def test_an_error_of_the_service_arrives_with_its_kind_and_text(knobs: dict[str, Any]) -> None:
@@ -173,7 +208,10 @@ async def test_leaving_a_stream_early_ends_it_on_the_server_and_frees_the_connec
 
 
 async def test_application_credit_bounds_exactly(knobs: dict[str, Any]) -> None:
-    async with served(build(knobs, "json")) as (peer, recorder):
+    adapter = build(knobs, "json")
+    if Shape.BIDI_STREAM not in adapter.shapes:
+        pytest.skip("declares no such shape")
+    async with served(adapter) as (peer, recorder):
 
         async def credits() -> AsyncGenerator[Credit, None]:
             yield Credit("AAPL", 100)

@@ -184,7 +184,7 @@ SHORT = """
 from runner.control import run_as_process
 from runner import server, service
 from adapters.messages import Body
-async def echo(self, request):
+def echo(self, request):
     return Body(request.data[:-1])
 service.Service._echo = echo
 run_as_process(server.main)

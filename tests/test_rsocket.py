@@ -136,11 +136,15 @@ async def test_the_knobs_say_when_more_is_granted(
     engine: str, refill_at_half: bool, after_6: int, after_11: int
 ) -> None:
     async with serving(adapter(engine, credit=10, refill_at_half=refill_at_half)) as (peer, shop, _):
+
+        def made_at_least(count: int) -> bool:
+            return shop.made >= count
+
         async with aclosing(peer.server_stream(METHODS["quotes.unbounded"], SymbolRequest("AAPL"))) as items:
             for taken, made in ((1, 10), (5, 10), (6, after_6), (10, after_6), (11, after_11)):
                 while (await anext(items)).seq < taken - 1:
                     pass
-                await until(lambda made=made: shop.made >= made)
+                await until(partial(made_at_least, made))
                 assert await watched(lambda: shop.made) == {made}
 
 
@@ -220,14 +224,15 @@ async def test_a_method_that_is_not_served_is_not_found_whatever_its_shape(engin
     async with serving(adapter(engine)) as (peer, _, server):
         for name in ("nonsense", "quotes.unbounded.really"):
             unary, one, two, three = (Method(name, shape, Body, Body) for shape in Shape)
-            for call in (
-                lambda method=unary: peer.unary(method, Body(b"")),
-                lambda method=one: anext(peer.server_stream(method, Body(b""))),
-                lambda method=two: peer.client_stream(method, bodies(b"a", b"b")),
-                lambda method=three: anext(peer.bidi_stream(method, bodies(b"a", b"b"))),
-            ):
+            calls: tuple[Awaitable[Any], ...] = (
+                peer.unary(unary, Body(b"")),
+                every(peer.server_stream(one, Body(b""))),
+                peer.client_stream(two, bodies(b"a", b"b")),
+                every(peer.bidi_stream(three, bodies(b"a", b"b"))),
+            )
+            for call in calls:
                 with pytest.raises(CallFailed, match=f"no method '{name}'") as raised:
-                    await call()
+                    await call
                 assert raised.value.kind == "not_found"
         with pytest.raises(CallFailed, match="no method 'quotes'"):  # served, but not in this shape
             await peer.unary(METHODS["quotes"], StreamRequest("AAPL", 1))

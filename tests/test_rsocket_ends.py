@@ -6,9 +6,11 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, aclosing
+from datetime import timedelta
 from functools import partial
 
 import pytest
+from rsocket.payload import Payload
 
 from adapters import rsocket, rsocket_outbox, rsocket_wire
 from adapters.api import ConnectionLost, Message, Method, Served
@@ -169,6 +171,44 @@ async def test_a_lost_connection_ends_every_call_and_refuses_later_ones(engine: 
                 await peer.client_stream(COLLECT, bodies(b"a"))
             with pytest.raises(ConnectionLost):
                 await peer.client_stream(COLLECT, bodies())
+
+
+@everywhere
+async def test_a_call_cancelled_in_the_turn_of_the_loss_does_not_hide_it_from_the_others(engine: str) -> None:
+    async with serving(adapter(engine)) as (peer, _, _):
+        cancelled, pending = (asyncio.create_task(peer.unary(PATIENT, Empty())) for _ in range(2))
+        await peer.unary(METHODS["quote"], QuoteRequest("AAPL", 5))
+        cancelled.cancel()
+        peer._wire.drop("on purpose")
+        with pytest.raises(ConnectionLost):
+            await pending
+        assert await asyncio.gather(cancelled, return_exceptions=True)
+        assert cancelled.cancelled()
+
+
+@everywhere
+async def test_a_library_that_fails_is_a_lost_connection(engine: str) -> None:
+    async with serving(adapter(engine)) as (peer, _, server):
+        pending = asyncio.create_task(peer.unary(PATIENT, Empty()))
+        await peer.unary(METHODS["quote"], QuoteRequest("AAPL", 5))
+        peer._wire.socket.send_payload(1, Payload("text kills its sender"))
+        with pytest.raises(ConnectionLost):
+            await pending
+        with pytest.raises(ConnectionLost, match="the library failed: TypeError"):
+            await peer.unary(METHODS["quote"], QuoteRequest("AAPL", 5))
+        await until(lambda: not server.wires)
+
+
+@everywhere
+async def test_a_server_that_gives_no_sign_of_life_is_a_lost_connection(engine: str) -> None:
+    async with serving(adapter(engine)) as (peer, _, _):
+        pending = asyncio.create_task(peer.unary(PATIENT, Empty()))
+        await peer.unary(METHODS["quote"], QuoteRequest("AAPL", 5))
+        await peer._wire.socket._handler.on_keepalive_timeout(timedelta(minutes=11), None)
+        with pytest.raises(ConnectionLost):
+            await pending
+        with pytest.raises(ConnectionLost, match="no sign of life from the server for 660 s"):
+            await peer.unary(METHODS["quote"], QuoteRequest("AAPL", 5))
 
 
 @everywhere

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from adapters.api import Address, CallFailed, ConnectionLost, Unsupported
+from adapters.api import Address, CallFailed, ConnectionLost, Message, Method, Unsupported
 from adapters.codecs import CODECS
 from adapters.messages import METHODS, Body, QuoteRequest, StreamRequest
 from adapters.tcp import Tcp
@@ -89,9 +89,10 @@ async def test_a_cancelled_call_takes_its_connection_with_it() -> None:
     """A late answer to nobody would be the next call's answer."""
 
     class Slow(Service):
-        async def _echo(self, request: Body) -> Body:
-            await asyncio.sleep(30)
-            return request
+        async def unary(self, method: Method, request: Message) -> Message:
+            if method.name == "echo":
+                await asyncio.sleep(30)
+            return await super().unary(method, request)
 
     tcp = adapter()
     async with asyncio.timeout(5), tcp.serve(Slow(), ANY_PORT) as server, tcp.connect(server.address) as peer:
