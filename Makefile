@@ -18,7 +18,7 @@ run: install ## measure the article suite and print the report (about three minu
 	$(BIN)/bakeoff suite=article
 
 test: lint types ## every test, and the two below
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: install ## ruff and the import contracts
 	$(BIN)/ruff check .

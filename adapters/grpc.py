@@ -35,7 +35,7 @@ from adapters.api import (
     Shape,
 )
 from adapters.grpc_endpoint import Endpoint
-from adapters.grpc_status import Wire, error
+from adapters.grpc_status import Code, ServersOwn, Wire, error, told
 from adapters.messages import METHODS
 
 SERVICE = "QuoteService"
@@ -98,33 +98,37 @@ class _Client(Peer):
 
     async def client_stream(self, method: Method, requests: AsyncIterable[Message]) -> Message:
         call = self._callable(method)()
-        async with self._uploading(call, requests):
-            data = await self._reply(call)
+        async with self._uploading(call, requests) as own:
+            data = await self._reply(call, own)
         return self._wire.decode(method.reply, data)
 
     async def bidi_stream(self, method: Method, requests: AsyncIterable[Message]) -> AsyncGenerator[Message, None]:
         call = self._callable(method)()
-        async with self._uploading(call, requests), aclosing(self._items(method, call)) as items:
+        async with self._uploading(call, requests) as own, aclosing(self._items(method, call, own)) as items:
             async for item in items:
                 yield item
 
-    async def _reply(self, call: Awaitable[bytes]) -> bytes:
+    async def _reply(self, call: Awaitable[bytes], own: ServersOwn | None = None) -> bytes:
         try:
             return await call
         except aio.AioRpcError as exc:
-            raise error(exc) from exc
+            raise error(await own.instead_of(exc) if own else told(exc)) from exc
         except asyncio.CancelledError:
             self._raise_if_closed()
             raise
 
-    async def _items(self, method: Method, call: Any) -> AsyncGenerator[Message, None]:
+    async def _items(
+        self, method: Method, call: Any, own: ServersOwn | None = None
+    ) -> AsyncGenerator[Message, None]:
         decode, reply = self._wire.decode, method.reply
         arriving: AsyncGenerator[bytes, None] = call.__aiter__()
         try:
             async for data in arriving:
                 yield decode(reply, data)
         except aio.AioRpcError as exc:
-            raise error(exc) from exc
+            status = await own.instead_of(exc) if own else told(exc)
+            if status[0] is not Code.OK:
+                raise error(status) from exc
         except asyncio.CancelledError:
             self._raise_if_closed()
             raise
@@ -133,7 +137,7 @@ class _Client(Peer):
             await arriving.aclose()
 
     @asynccontextmanager
-    async def _uploading(self, call: Any, requests: AsyncIterable[Message]) -> AsyncIterator[None]:
+    async def _uploading(self, call: Any, requests: AsyncIterable[Message]) -> AsyncIterator[ServersOwn]:
         """Send `requests` while the body runs. What the source or the codec raises ends the call, and wins."""
 
         async def upload() -> None:
@@ -149,9 +153,9 @@ class _Client(Peer):
                 call.cancel()
                 raise
 
-        task = asyncio.create_task(upload())
+        own, task = ServersOwn(call), asyncio.create_task(upload())
         try:
-            yield
+            yield own
         except AdapterError:
             if task.done() and not task.cancelled() and (cause := task.exception()):
                 raise cause from None

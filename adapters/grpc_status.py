@@ -7,7 +7,9 @@ method, RESOURCE_EXHAUSTED (in words of its own) about a message over the limit.
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Coroutine
 from typing import Any
 
 import grpc
@@ -17,6 +19,10 @@ from adapters.api import AdapterError, CallFailed, Codec, CodecError, Connection
 DETAILS_MAX = 500  # characters of an error's text; a status travels in headers, whose size is limited
 KIND_KEY = "error-kind-bin"  # trailing metadata; "-bin" takes any bytes
 
+MASK = "Internal error from Core"  # the text of the status that grpc.aio makes up when a write fails
+HIDDEN_S = 1.0  # how long the server's status may take to follow it
+
+Status = tuple[Any, str, tuple[tuple[str, Any], ...]]  # code, details, trailing metadata
 Code: Any = grpc.StatusCode  # the library ships no types
 _CODES = {code.name.lower(): code for code in Code if code not in (Code.OK, Code.UNAVAILABLE, Code.UNIMPLEMENTED)}
 _NEAREST = {
@@ -43,7 +49,7 @@ class Wire:
         return data
 
 
-def status(exc: Exception) -> tuple[Any, str, tuple[tuple[str, bytes], ...]]:
+def status(exc: Exception) -> Status:
     """What a handler raised, as status code, details and trailing metadata."""
     if isinstance(exc, CallFailed):
         kind, text = exc.kind, str(exc).removeprefix(exc.kind).removeprefix(": ")
@@ -59,18 +65,57 @@ def status(exc: Exception) -> tuple[Any, str, tuple[tuple[str, bytes], ...]]:
     return _NEAREST.get(kind, Code.UNKNOWN), text, ((KIND_KEY, kind.encode()),)
 
 
-def error(exc: Any) -> AdapterError:
+def told(exc: Any) -> Status:
     """What an AioRpcError says."""
-    code, details = exc.code(), exc.details() or ""
+    return exc.code(), exc.details() or "", tuple(exc.trailing_metadata() or ())
+
+
+def error(status: Status) -> AdapterError:
+    """What a status other than OK means."""
+    code, details, trailing = status
     if code is Code.UNAVAILABLE:
         return ConnectionLost(f"the connection was lost: {details}")
     if found := _TOO_LARGE.search(details):
         return _too_large(int(found[1]), int(found[2]))
     kind = "not_found" if code is Code.UNIMPLEMENTED else code.name.lower()
-    for key, value in exc.trailing_metadata() or ():
+    for key, value in trailing:
         if key == KIND_KEY:
             kind = value.decode("utf-8", "replace")
     return Unsupported(details) if kind == "unsupported" else CallFailed(kind, details)
+
+
+class ServersOwn:
+    """The status that the server gave to a call with an upload.
+
+    When the server ends such a call, a write that is under way fails, and grpc.aio puts a status of its own making
+    in place of the server's, be it there already or yet to come (grpc/grpc#36066). Each is noted here as it is set.
+    """
+
+    def __init__(self, call: Any) -> None:
+        self._noted: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        call.add_done_callback(self._note)
+
+    def _note(self, call: Any) -> None:
+        code, details, trailing = map(_at_once, (call.code(), call.details(), call.trailing_metadata()))
+        if details != MASK and not self._noted.done():
+            self._noted.set_result((code, details or "", tuple(trailing or ())))
+
+    async def instead_of(self, exc: Any) -> Status:
+        """What `exc` says, or the server's own status when that is hidden by grpc's."""
+        if exc.details() == MASK:
+            await asyncio.wait([self._noted], timeout=HIDDEN_S)
+            if self._noted.done():
+                return self._noted.result()
+        return told(exc)
+
+
+def _at_once(part: Coroutine[Any, Any, Any]) -> Any:
+    """The value of a coroutine that need not wait: a part of a status that is known."""
+    try:
+        part.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("a call that is over has its status")
 
 
 def _too_large(size: int, limit: int) -> Unsupported:

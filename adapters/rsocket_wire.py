@@ -165,7 +165,10 @@ class Wire:
         def ended(task: asyncio.Task[Any]) -> None:
             self._engine.discard(task)
             failure = None if task.cancelled() else task.exception()
-            self.drop(CLOSED if failure is None else f"the library failed: {failure!r}")
+            # Where the other side closed or reset, the transport is closing already. What fails in the library's
+            # sender is logged at most.
+            by_other_side = failure is None and self._writer.transport.is_closing()
+            self.drop(CLOSED if by_other_side else f"the library stopped{f': {failure!r}' if failure else ''}")
             if not self._engine:
                 gone()
 

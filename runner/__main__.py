@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -34,5 +35,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
+def entry() -> int:
+    """`main` as a whole program: once it has an exit code, nothing changes it, not even one more Ctrl-C."""
+    try:
+        code = main()
+    except KeyboardInterrupt:  # pressed again while the first press was being answered
+        code = INTERRUPTED
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(entry())

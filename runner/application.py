@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import io
+import math
 import os
 import shlex
 import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from hydra import compose, initialize_config_module, version
 from hydra._internal.utils import _run_hydra, get_args_parser
@@ -23,7 +26,7 @@ from omegaconf import OmegaConf
 
 from runner.config import Cell
 from runner.hydra_errors import MISTAKES, one_line
-from runner.job import Job, SweepResult
+from runner.job import PATIENCE_S, Job, SweepResult
 from runner.mistakes import Refused, complain, near
 from runner.options import CONF, options
 from runner.sweep import Combination, plan
@@ -70,12 +73,12 @@ def _run(argv: Sequence[str]) -> int:
         return _hydra(args, parser, Job([]))
     for_hydra, overrides = split_overrides(args.overrides)
     job = Job(overrides, command=shlex.join(["bakeoff", *argv]))
-    with tempfile.TemporaryDirectory(prefix="bakeoff-") as scratch:
-        args.run, args.multirun = False, True
-        args.overrides = [f"hydra.sweep.dir={_quoted(scratch)}", *for_hydra]
-        with _terminable():
+    with _stoppable():
+        with tempfile.TemporaryDirectory(prefix="bakeoff-") as scratch:
+            args.run, args.multirun = False, True
+            args.overrides = [f"hydra.sweep.dir={_quoted(scratch)}", *for_hydra]
             code = _hydra(args, parser, job)
-    return finish(job.result) if job.result is not None else code
+        return finish(job.result) if job.result is not None else code
 
 
 def list_options(*folders: Path) -> None:
@@ -167,16 +170,29 @@ def _raising() -> Iterator[None]:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends a sweep as Ctrl-C does: processes closed, finished runs saved, the folder of Hydra removed."""
+def _stoppable() -> Iterator[None]:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt: processes closed, finished runs saved, Hydra's folder removed.
+
+    Presses within PATIENCE_S are one: a hasty second one would hit the cleaning up after the first.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    pressed_at = -math.inf
+
+    def press(signum: int, frame: FrameType | None) -> None:
+        nonlocal pressed_at
+        now = time.monotonic()
+        if now - pressed_at >= PATIENCE_S:
+            pressed_at = now
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, press) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 def finish(result: SweepResult) -> int:

@@ -23,8 +23,11 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -181,8 +184,22 @@ def _execute(cell: Cell, spot: Placement, conditions: dict[str, Any], launch: La
         children.append(driver)
         return _timeline(cell, server, driver, nonce, conditions)
     finally:
-        for child in children:
-            child.close()
+        with _undisturbed():
+            for child in children:
+                child.close()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C waits meanwhile: a second press must not leave a process behind. Closing is bounded by itself."""
+    if threading.current_thread() is not threading.main_thread():  # signals go to the main thread anyway
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before if before is not None else signal.default_int_handler)
 
 
 def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, conditions: dict[str, Any]) -> Raw:

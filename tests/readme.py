@@ -27,9 +27,10 @@ def views() -> str:
 
 
 def output(db: str) -> str:
-    """What `bakeoff report` prints for the last sweep of `db`."""
-    command = [sys.executable, "-m", "runner", "report", *SHOWN, "--db", db]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    """What `bakeoff report` prints for the last sweep of `db`, a file named results.db."""
+    command = [sys.executable, "-m", "runner", "report", *SHOWN]
+    folder = Path(db).resolve().parent
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60)
     return f"```\n$ bakeoff report {' '.join(SHOWN)}\n\n{done.stdout.strip()}\n```\n"
 
 

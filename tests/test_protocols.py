@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from adapters.api import Shape
 from adapters.codecs import CODECS
 from runner.engine import run
 from runner.store.record import RunRecord
@@ -24,6 +25,10 @@ PROXIES = (
     "HTTPS_PROXY",
     "ALL_PROXY",
 )
+
+
+def carries(protocol: str, shape: Shape) -> bool:
+    return shape in cell("stream", protocol).adapter.shapes
 
 
 def execute(*names: str, **parts: Any) -> RunRecord:
@@ -47,6 +52,10 @@ def test_every_codec_over_every_protocol(protocol: str, codec: str) -> None:
 def test_every_producer_over_every_protocol(protocol: str, producer: str, consumer: str) -> None:
     record = execute("stream", protocol, operation_={"producer": producer, "consumer": consumer, "count": 1500})
 
+    if producer == "credited" and not carries(protocol, Shape.BIDI_STREAM):
+        assert record.verdict == "unsupported"
+        assert record.reason == f"{protocol} cannot carry bidi_stream (quotes.credited)"
+        return
     assert (record.verdict, record.reason) == ("ok", "")
     assert record.measurements["messages"] == (1500, "messages")
     assert record.errors == {}
@@ -134,7 +143,7 @@ def test_rsocket_makes_exactly_what_is_asked_for() -> None:
     assert record.measurements["plateau_messages"] == (0, "messages")
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", [p for p in PROTOCOLS if carries(p, Shape.BIDI_STREAM)])
 def test_application_credit_is_exact_over_every_protocol(protocol: str) -> None:
     record = execute("backpressure", protocol, operation_={"producer": "credited"})
 
@@ -142,7 +151,7 @@ def test_application_credit_is_exact_over_every_protocol(protocol: str) -> None:
     assert record.findings["bounded_by"] == "demand"
 
 
-@pytest.mark.parametrize("protocol", ["tcp", "websocket"])
+@pytest.mark.parametrize("protocol", ["tcp", "websocket", "http", "sse"])
 def test_a_quiet_reader_behind_kernel_buffers_bounds_the_writer_and_the_ledger_adds_up(protocol: str) -> None:
     record = execute("backpressure", protocol)
     found = {name: value for name, (value, _) in record.measurements.items()}
@@ -164,7 +173,7 @@ def test_a_small_grpc_window_is_a_small_bound() -> None:
     assert record.variant == "bdp_probe=false lookahead_bytes=4096"
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "rsocket", "websocket"])
+@pytest.mark.parametrize("protocol", ["grpc", "rsocket", "websocket", "http", "sse"])
 def test_push_is_bounded_by_nothing_and_the_surplus_is_in_the_service(protocol: str) -> None:
     small = {"send_buffer_bytes": 4096, "receive_buffer_bytes": 4096} if protocol == "websocket" else {}
     record = execute("backpressure", protocol, operation_={"producer": "push", "settle_s": 0.5}, protocol_=small)

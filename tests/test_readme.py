@@ -31,7 +31,7 @@ def blocks(language: str) -> list[str]:
 
 
 def commands(word: str) -> list[str]:
-    lines = [line for block in blocks("") for line in block.splitlines()]
+    lines = [line for block in blocks("") if not block.startswith("$ ") for line in block.splitlines()]
     return [line for line in lines if line.startswith(f"{word} ") or line == word]
 
 

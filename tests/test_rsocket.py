@@ -181,12 +181,16 @@ async def test_a_quiet_reader_of_a_channel_has_exactly_what_it_granted_made(engi
 @everywhere
 async def test_an_upload_runs_ahead_of_the_service_by_the_servers_window_only(engine: str) -> None:
     given = 0
-    go = asyncio.Event()
+    go, go_on = asyncio.Event(), asyncio.Event()
 
     class Slow(Shop):
         async def client_stream(self, method: Method, requests: AsyncIterable[Message]) -> Message:
             await go.wait()
-            return await super().client_stream(method, requests)
+            async for _ in requests:
+                self.taken += 1
+                if self.taken == 11:
+                    await go_on.wait()
+            return Body(b"%d" % self.taken)
 
     async def source() -> AsyncGenerator[Message, None]:
         nonlocal given
@@ -194,12 +198,15 @@ async def test_an_upload_runs_ahead_of_the_service_by_the_servers_window_only(en
             given += 1
             yield Body(b"x")
 
-    async with serving(adapter(engine, credit=10), shop=Slow()) as (peer, _, _):
+    async with serving(adapter(engine, credit=10, refill_at_half=False), shop=Slow()) as (peer, shop, _):
         call = asyncio.create_task(peer.client_stream(COLLECT, source()))
         await until(lambda: given == 11)  # the one that opened the channel, and ten that were granted
         assert await watched(lambda: given) == {11}
         go.set()
-        assert await call == Body(b"|".join([b"x"] * 100))
+        await until(lambda: shop.taken == 11)
+        assert await watched(lambda: given) == {11}
+        go_on.set()
+        assert await call == Body(b"100")
 
 
 @everywhere
@@ -220,7 +227,9 @@ async def test_an_error_of_the_service_arrives_as_its_kind_and_text(engine: str)
 
 
 @everywhere
-async def test_a_method_that_is_not_served_is_not_found_whatever_its_shape(engine: str) -> None:
+async def test_a_method_that_is_not_served_is_not_found_whatever_its_shape(
+    engine: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with serving(adapter(engine)) as (peer, _, server):
         for name in ("nonsense", "quotes.unbounded.really"):
             unary, one, two, three = (Method(name, shape, Body, Body) for shape in Shape)
@@ -236,6 +245,7 @@ async def test_a_method_that_is_not_served_is_not_found_whatever_its_shape(engin
                 assert raised.value.kind == "not_found"
         with pytest.raises(CallFailed, match="no method 'quotes'"):  # served, but not in this shape
             await peer.unary(METHODS["quotes"], StreamRequest("AAPL", 1))
+        assert caplog.records == []  # the caller knows; the library would log a traceback for each
         assert await peer.unary(METHODS["quote"], QuoteRequest("AAPL", 5)) == of(5)
         await until(partial(nothing_open, peer, server))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from adapters.api import Address, Message, Method, Unsupported
+from adapters.api import Address, Message, Method, Shape, Unsupported
 from adapters.codecs import CODECS
 from adapters.messages import METHODS, Body, QuoteRequest, StreamRequest
 from adapters.rsocket_client import Client
@@ -56,6 +56,9 @@ async def test_what_a_frame_holds_arrives_whole_and_what_it_does_not_hold_is_ref
         for size in (limit + 1, 16_777_197, 16_777_216, 17_000_000):
             with pytest.raises(Unsupported, match=f"a message of {size:,} bytes is over the limit of {limit:,}"):
                 await peer.unary(METHODS["echo"], Body(bytes(size)))
+        long_named = Method("n" * 200, Shape.UNARY, Body, Body)  # its route leaves less room than the limit
+        with pytest.raises(Unsupported, match="is over the limit of 16,777,001"):
+            await peer.unary(long_named, Body(bytes(limit)))
         assert await peer.unary(METHODS["quote"], QuoteRequest("AAPL", 5)) == of(5)
 
 
@@ -109,6 +112,18 @@ async def test_the_configured_limit_holds_in_every_shape_and_both_directions(eng
 
 
 @everywhere
+async def test_each_end_keeps_its_own_limit(engine: str) -> None:
+    unlimited, limited = adapter(engine), adapter(engine, limit=60)
+    async with limited.serve(Shop(), ANY_PORT) as server, unlimited.connect(server.address) as peer:
+        for symbol, size in (("A" * 80, 96), ("AAPL", 66)):  # the request is too large, then the reply
+            with pytest.raises(Unsupported, match=f"a message of {size} bytes is over the limit of 60"):
+                await peer.unary(METHODS["quote"], QuoteRequest(symbol, 1))
+    async with unlimited.serve(Shop(), ANY_PORT) as server, limited.connect(server.address) as peer:
+        with pytest.raises(Unsupported, match="a message of 66 bytes is over the limit of 60"):
+            await peer.unary(METHODS["quote"], QuoteRequest("AAPL", 1))
+
+
+@everywhere
 async def test_a_stranger_who_speaks_the_bare_protocol_is_served(engine: str) -> None:
     codec = CODECS["cbor"]()
     shop = Shop()
@@ -129,6 +144,18 @@ async def test_a_stranger_who_speaks_the_bare_protocol_is_served(engine: str) ->
         writer.write(frame(1, 8, 0, struct.pack(">I", 5)))  # REQUEST_N
         assert await received() == (1, 10, 0x20, codec.encode(of(2)))
         assert await received() == (1, 10, 0x40, b"")  # complete, and nothing else
+
+        # A channel, complete as it is opened, with one reply: REQUEST_N, then the answer with the end on it.
+        writer.write(frame(7, 7, 0x140, struct.pack(">I", 1) + routed("collect") + b"only"))
+        assert await received() == (7, 8, 0, struct.pack(">I", 1000))
+        assert await received() == (7, 10, 0x60, b"only")
+
+        # A channel that is cancelled in the segment that opened it.
+        writer.write(frame(9, 7, 0x100, struct.pack(">I", 1) + routed("mirror") + b"a") + frame(9, 9, 0, b""))
+        assert await received() == (9, 8, 0, struct.pack(">I", 1000))
+        assert await received() == (9, 9, 0, b"")  # CANCEL of the other half
+        assert isinstance(server, Server)
+        assert [len(wire.socket._stream_control._streams) for wire in server.wires] == [0]
 
         writer.write(frame(5, 4, 0x100, routed("nope")))
         assert await received() == (5, 11, 0, struct.pack(">I", 0x201) + b"not_found: no method 'nope'")
