@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from runner.config import Cell, check
+from runner.process import Process
 
 CONF = Path(__file__).parent.parent / "conf"
 FEW = {
@@ -49,3 +52,14 @@ def cell(*names: str, **parts: Any) -> Cell:
     assert problems == []
     assert checked is not None
     return checked
+
+
+def instead_of(side: str, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Process]:
+    """Launch as usual, but `side` runs `script` instead."""
+    (tmp_path / "stand_in.py").write_text(script)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    def launch(name: str, module: str, setup: dict[str, Any]) -> Process:
+        return Process(name, "stand_in" if name == side else module, setup)
+
+    return launch

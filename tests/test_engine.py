@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,24 +17,13 @@ from runner.config import Cell
 from runner.engine import run
 from runner.process import Process
 from runner.store.record import RunRecord
-from tests.cells import cell
+from tests.cells import cell, instead_of
 
 ERROR_LOOP = "import sys, time\n"
 
 
 def execute(target: Cell, launch: Any = Process) -> RunRecord:
     return run(target, sweep_id="S", repeat=2, position=3, overrides=["a=b"], launch=launch)
-
-
-def instead_of(side: str, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Process]:
-    """Launch as usual, but `side` runs `script` instead."""
-    (tmp_path / "stand_in.py").write_text(script)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-
-    def launch(name: str, module: str, setup: dict[str, Any]) -> Process:
-        return Process(name, "stand_in" if name == side else module, setup)
-
-    return launch
 
 
 @pytest.mark.parametrize("protocol", ["loopback", "tcp"])

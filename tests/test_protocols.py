@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from adapters.api import Shape
+from adapters.api import Address, Shape
 from adapters.codecs import CODECS
+from adapters.messages import METHODS, Empty, StreamRequest
 from runner.engine import run
+from runner.service import Service
 from runner.store.record import RunRecord
-from tests.cells import CONF, cell, config
+from tests.cells import CONF, cell, config, instead_of
 
 PROTOCOLS = sorted(p.stem for p in (CONF / "protocol").glob("*.yaml") if p.stem != "loopback")
 PROXIES = (
@@ -198,11 +201,6 @@ def test_the_memory_ceiling_is_a_finding_not_a_failure() -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_slow_producer_is_not_held_back_until_all_is_there(protocol: str) -> None:
     """Five items 50 ms apart: the first must not wait for the last (the delay is the test's own)."""
-    import asyncio
-
-    from adapters.api import Address
-    from adapters.messages import METHODS, StreamRequest
-    from runner.service import Service
 
     async def gaps() -> tuple[float, float]:
         adapter = cell("stream", protocol).adapter
@@ -224,3 +222,66 @@ def test_configurations_for_tests_are_those_of_users() -> None:
     keys = set(top) - {"defaults", "hydra"} | {"operation", "protocol", "codec", "load", "storage", "scenario"}
 
     assert set(config()) == keys
+
+
+DELAYED = """
+import asyncio
+from runner.control import run_as_process
+from runner import server
+unary = server.Service.unary
+async def delayed(self, method, request):
+    if method.name == "quote":
+        await asyncio.sleep(0.05)
+    return await unary(self, method, request)
+server.Service.unary = delayed
+run_as_process(server.main)
+"""
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_latency_is_of_the_message_not_of_the_session(
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that takes 50 ms (the test's own delay) for each of 4 answers: each sample is one of them."""
+    launch = instead_of("server", DELAYED, tmp_path, monkeypatch)
+    target = cell("request_response", protocol, operation_={"count": 4, "warmup": 0})
+    record = run(target, sweep_id="S", repeat=1, position=1, overrides=[], launch=launch)
+    latencies = record.samples["latency"]
+
+    assert len(latencies) == 4
+    assert min(latencies) >= 49_000_000  # the loop's timers count in milliseconds
+    assert sum(latencies) < record.duration_s * 1e9  # launching and connecting are in none of them
+
+
+def test_a_grpc_run_works_after_grpc_was_used_in_this_process() -> None:
+    """A forked child would hang at its first call; ours are started afresh."""
+
+    async def use() -> None:
+        adapter = cell("request_response", "grpc").adapter
+        async with asyncio.timeout(20), adapter.serve(Service(run="here"), Address("127.0.0.1", 0)) as server:
+            async with adapter.connect(server.address) as peer:
+                assert (await peer.unary(METHODS["run"], Empty())).run == "here"
+
+    asyncio.run(use())
+
+    assert execute("request_response", "grpc").verdict == "ok"
+
+
+@pytest.mark.parametrize("connections", [1, 25])
+def test_seven_calls_are_seven_calls_on_any_number_of_connections(connections: int) -> None:
+    record = execute(
+        "request_response", "websocket", load_={"connections": connections}, operation_={"count": 7, "warmup": 0}
+    )
+
+    assert record.verdict == "ok"
+    assert record.measurements["n"] == (7, "calls")
+
+
+def test_debug_settings_are_stored_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")
+    monkeypatch.setenv("GRPC_VERBOSITY", "DEBUG")
+    record = execute("request_response", "tcp")
+
+    assert record.conditions["asyncio_debug"] is True
+    assert record.conditions["debug_logging"] is True
+    assert record.conditions["python_debug"] is False

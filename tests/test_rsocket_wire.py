@@ -113,14 +113,19 @@ async def test_the_configured_limit_holds_in_every_shape_and_both_directions(eng
 
 @everywhere
 async def test_each_end_keeps_its_own_limit(engine: str) -> None:
-    unlimited, limited = adapter(engine), adapter(engine, limit=60)
-    async with limited.serve(Shop(), ANY_PORT) as server, unlimited.connect(server.address) as peer:
-        for symbol, size in (("A" * 80, 96), ("AAPL", 66)):  # the request is too large, then the reply
-            with pytest.raises(Unsupported, match=f"a message of {size} bytes is over the limit of 60"):
-                await peer.unary(METHODS["quote"], QuoteRequest(symbol, 1))
-    async with unlimited.serve(Shop(), ANY_PORT) as server, limited.connect(server.address) as peer:
-        with pytest.raises(Unsupported, match="a message of 66 bytes is over the limit of 60"):
-            await peer.unary(METHODS["quote"], QuoteRequest("AAPL", 1))
+    encode, small, large = CODECS["cbor"]().encode, QuoteRequest("AAPL", 1), QuoteRequest("A" * 80, 1)
+    reply_bytes, large_bytes = len(encode(of(1))), len(encode(large))
+    assert len(encode(small)) < 40 < reply_bytes
+    unlimited, limited = adapter(engine), adapter(engine, limit=40)
+    for server_end, client_end, request, size in (
+        (limited, unlimited, large, large_bytes),
+        (limited, unlimited, small, reply_bytes),
+        (unlimited, limited, large, large_bytes),
+        (unlimited, limited, small, reply_bytes),
+    ):
+        async with server_end.serve(Shop(), ANY_PORT) as server, client_end.connect(server.address) as peer:
+            with pytest.raises(Unsupported, match=f"a message of {size} bytes is over the limit of 40"):
+                await peer.unary(METHODS["quote"], request)
 
 
 @everywhere
