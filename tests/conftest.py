@@ -17,5 +17,6 @@ def no_logged_errors(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFi
     """asyncio reports lost exceptions by logging them; nobody would read that."""
     yield
     if request.node.get_closest_marker("logs_errors") is None:
-        errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+        records = caplog.get_records("call")  # .records is already that of the teardown
+        errors = [record.getMessage() for record in records if record.levelno >= logging.ERROR]
         assert errors == []
