@@ -1,4 +1,4 @@
-# The five commands. `make help` lists them. Only Python 3.11 with venv and pip, make and git are assumed.
+# What one types; `make help` lists it. Only Python 3.11 with venv and pip, make and git are assumed.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -14,7 +14,7 @@ help: ## list the commands
 
 install: .venv/.installed ## create .venv and install, exact versions
 
-run: install ## measure the article suite and print the report (about three minutes)
+run: install ## measure the article suite and print the report (two to three minutes)
 	$(BIN)/bakeoff suite=article
 
 test: lint types ## every test, and the two below

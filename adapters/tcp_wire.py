@@ -25,6 +25,7 @@ from adapters.api import ConnectionLost, Unsupported
 
 CALL, ITEM, END, ERR, STOP = range(5)
 NAME_ROOM = 257  # what a call's frame may hold besides its message: kind, length and name of the method
+LARGE = 65_536  # bytes from which a copy costs more than a second buffer
 READ_HIGH = 256  # items that may wait unread before the socket is no longer read
 HEADER = struct.Struct(">IB")
 
@@ -63,15 +64,15 @@ class Wire(asyncio.Protocol):
             self.on_stop.cancel()
 
     def data_received(self, data: bytes) -> None:
+        whole: bytes | memoryview = data
         if self._buffer:
             self._buffer += data
-            data = bytes(self._buffer) if self._complete(self._buffer) else b""
-            if not data:
+            if not self._complete():
                 return
-            self._buffer.clear()
-        start, size = 0, len(data)
+            whole, self._buffer = memoryview(self._buffer), bytearray()
+        start, size = 0, len(whole)
         while size - start >= 5:
-            length, kind = HEADER.unpack_from(data, start)
+            length, kind = HEADER.unpack_from(whole, start)
             if length > self._max_message + NAME_ROOM:
                 self.transport.abort()
                 return
@@ -82,10 +83,10 @@ class Wire(asyncio.Protocol):
                 if self.on_stop is not None:
                     self.on_stop.cancel()
             else:
-                self.inbox.append((kind, data[start + 5 : end]))
+                self.inbox.append((kind, bytes(whole[start + 5 : end])))
             start = end
         if start < size:
-            self._buffer += data[start:]
+            self._buffer += whole[start:]
         if self.inbox:
             if self._reader is not None and not self._reader.done():
                 self._reader.set_result(None)
@@ -93,9 +94,12 @@ class Wire(asyncio.Protocol):
                 self._read_paused = True
                 self.transport.pause_reading()
 
-    @staticmethod
-    def _complete(buffer: bytearray) -> bool:
-        return len(buffer) >= 5 and len(buffer) >= 4 + HEADER.unpack_from(buffer)[0]
+    def _complete(self) -> bool:
+        """Whether the buffer starts with a whole frame, or with one that will be refused for its length."""
+        if len(self._buffer) < HEADER.size:
+            return False
+        length = int(HEADER.unpack_from(self._buffer)[0])
+        return len(self._buffer) >= 4 + length or length > self._max_message + NAME_ROOM
 
     def pause_writing(self) -> None:
         self.write_paused = True
@@ -130,7 +134,11 @@ class Wire(asyncio.Protocol):
             raise self.lost or ConnectionLost("the connection is closing")
         if len(payload) > self._max_message:
             raise Unsupported(f"a message of {len(payload):,} bytes is over the limit of {self._max_message:,}")
-        self.transport.write(HEADER.pack(len(payload) + len(name) + 1, kind) + name + payload)
+        head = HEADER.pack(len(payload) + len(name) + 1, kind) + name
+        if len(payload) < LARGE:
+            self.transport.write(head + payload)
+        else:
+            self.transport.writelines((head, payload))  # a large body is not copied once more
 
     async def drain(self) -> None:
         """Wait while the transport's buffer is over its high-water mark. Raises ConnectionLost."""

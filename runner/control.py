@@ -58,13 +58,18 @@ class Control:
         threading.Thread(target=self._read, name="control", daemon=True).start()
 
     def _read(self) -> None:
-        for raw in iter(self._source.readline, b""):
-            line = json.loads(raw)
-            if "tell" in line:
-                self._told[line["tell"]].set_result(line)
-            else:
-                self._write({"answer": self._answers[line["ask"]](), "id": line["id"]})
-        self._on_end()
+        try:
+            for raw in iter(self._source.readline, b""):
+                line = json.loads(raw)
+                if "tell" in line:
+                    self._told[line["tell"]].set_result(line)
+                else:
+                    self._write({"answer": self._answers[line["ask"]](), "id": line["id"]})
+        except Exception:
+            traceback.print_exc()  # the supervisor quotes the last line
+            sys.stderr.flush()
+        finally:
+            self._on_end()  # whatever happened: nobody steers this process any more
 
     def _write(self, line: dict[str, Any]) -> None:
         data = json.dumps(line, allow_nan=False).encode() + b"\n"

@@ -22,6 +22,7 @@ SQLAlchemy's heaps and does nothing inside the window but wait (or, for a watche
 from __future__ import annotations
 
 import dataclasses
+import os
 import secrets
 import signal
 import threading
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 from adapters.api import CodecError
 from runner.driver import unpack
-from runner.host import MALLOC, available_cpus, environment
+from runner.host import MALLOC, cores, environment
 from runner.operations.api import Raw, Summary
 from runner.placement import Placement, place
 from runner.process import Child, ChildFailed, Process
@@ -71,9 +72,9 @@ def run(
 ) -> RunRecord:
     """Execute `cell` once. The record's verdict says how it ended; Ctrl-C gives `interrupted`."""
     operation = cell.operation
-    spot = place(cell.load.placement, operation.prefers_one_core, available_cpus())
+    spot = place(cell.load.placement, operation.prefers_one_core, cores())
     if _alone(cell):
-        spot = Placement("same", spot.driver_cpus, spot.driver_cpus)
+        spot = Placement("same" if spot.driver_cpus else spot.name, spot.driver_cpus, spot.driver_cpus)
     started, begun = datetime.now(UTC), time.monotonic()
     raw, conditions = Raw(), _conditions(cell, spot)
     verdict: Verdict = "ok"
@@ -88,6 +89,8 @@ def run(
             summary.void.append(f"the server saw {seen} connections, {wanted} were to be open")
         if summary.void:
             verdict, reason = "void", "; ".join(summary.void)
+        elif summary.unsupported:
+            verdict, reason = "unsupported", summary.unsupported
     except RunEnded as ended:
         verdict, reason = ended.verdict, ended.reason
     except ChildFailed as failed:
@@ -150,6 +153,7 @@ def _conditions(cell: Cell, spot: Placement) -> dict[str, Any]:
         "message_bytes": cell.operation.largest_message_bytes() or size,
         "frame_bytes": adapter.wire_bytes(size) - size,
         "max_message_bytes": adapter.max_message_bytes,
+        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "connections": load.connections,
         "connections_opened": 1 if load.multiplex else load.connections,
         "multiplex": load.multiplex,
@@ -214,8 +218,8 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
     conditions |= {k: ready[k] for k in ("loop", "asyncio_debug", "python_debug", "debug_logging")}
     before: dict[str, int] = {}
     if server is not None:
-        before = server.ask("settle", ASK_S)
         conditions["peers_seen"] = server.ask("counters", ASK_S)["peers"]
+        before = server.ask("settle", ASK_S)  # last: what it answers is where the server's CPU is counted from
     driver.tell("go")
     watched = Raw()
     if operation.watched:

@@ -44,11 +44,11 @@ class TcpQueue(NamedTuple):
 
 
 def usage() -> dict[str, int]:
-    """CPU time of all threads, context switches and peak memory of this process so far."""
+    """CPU time of all threads, involuntary context switches and peak memory of this process so far."""
     spent = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "cpu_ns": time.process_time_ns(),
-        "context_switches": spent.ru_nvcsw + spent.ru_nivcsw,
+        "involuntary_switches": spent.ru_nivcsw,
         "peak_rss_bytes": spent.ru_maxrss * 1024,
     }
 
@@ -100,6 +100,21 @@ def available_cpus() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+def cores() -> list[int]:
+    """One available CPU per physical core, ascending: two hardware threads of one core are not two cores.
+
+    Source: topology/thread_siblings_list in /sys/devices/system/cpu; where that cannot be read, every CPU counts.
+    """
+    found: dict[str, int] = {}
+    for cpu in available_cpus():
+        try:
+            path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+            found.setdefault(path.read_text().strip(), cpu)
+        except OSError:
+            found[str(cpu)] = cpu
+    return sorted(found.values())
 
 
 def pin(cpus: Sequence[int] | None) -> None:

@@ -19,7 +19,9 @@ class Placement(NamedTuple):
 
 
 def place(wanted: str, prefers_one_core: bool, cpus: Sequence[int]) -> Placement:
-    """`wanted` (auto, split, same, free) on these CPUs. auto: split, except that an operation which alternates
+    """`wanted` (auto, split, same, free) on these CPUs, each a core of its own.
+
+    auto: split, except that an operation which alternates
     between the two processes uses one core when there are fewer than ENOUGH_CPUS. One CPU is always `same`.
     """
     if wanted == "auto":

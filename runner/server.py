@@ -1,7 +1,7 @@
 """The server process: `python -m runner.server`, steered over stdin and stdout (runner.control).
 
 Setup: {"config", "run", "cpus"}. Events: `ready` with host, port and the run's nonce; `failed` with a reason.
-Questions: `counters`, `usage`, `settle` (garbage collected and frozen, then usage), `stop`.
+Questions: `counters`, `usage`, `settle` (garbage collected and frozen, then usage). Told: `stop`.
 """
 
 from __future__ import annotations

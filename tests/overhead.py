@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from runner.engine import run
-from runner.host import MALLOC, available_cpus
+from runner.host import MALLOC, cores
 from runner.placement import place
 from tests.bare import CODEC
 from tests.cells import cell
@@ -26,7 +26,7 @@ METRIC = {"rr": "p50_us", "stream": "messages_per_s"}
 def bare(protocol: str, what: str) -> float:
     """One run of the hand-written loop."""
     count, warmup = COUNTS[what]
-    spot = place("auto", what == "rr", available_cpus())
+    spot = place("auto", what == "rr", cores())
     assert spot.server_cpus and spot.driver_cpus  # noqa: PT018 - not a test
     command = [sys.executable, "-m", "tests.bare", protocol]
     numbers = [what, str(count), str(warmup)]

@@ -175,6 +175,16 @@ def test_a_watch_that_did_not_finish_is_void() -> None:
     assert summary.void == ["the watch did not finish"]
 
 
+def test_a_watch_that_could_not_tell_is_void_and_gives_no_bound() -> None:
+    raw = Raw(facts={"bounded_by": "", "bound_reason": "too few answers to tell: 5 in the last 1 s"})
+    raw.counts = {"produced": 5000}
+    summary = operation().summarize(raw, CODECS["json"](), {"frame_bytes": 2})
+
+    assert summary.void == ["too few answers to tell: 5 in the last 1 s"]
+    assert "bounded_by" not in summary.findings
+    assert "plateau_messages" not in summary.measurements
+
+
 def _quotes(start: int, end: int) -> list[Any]:
     from runner.quotes import quote
 

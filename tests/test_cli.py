@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import shlex
 import signal
 import sqlite3
@@ -81,6 +82,10 @@ COUNT = "operation.count: expected a whole number, 1 or more, got"
         ("seed=interval(1,5)", "seed=interval(1,5): this has no countable values; list them: seed=1,2"),
         ("protocol=glob(x*)", "nothing to run: a glob on the command line matches nothing"),
         ("report=nowhere/r.txt", "report: there is no folder {folder}/nowhere; create it or give another file"),
+        (
+            "report=/proc/r.txt",
+            "report: cannot write /proc/r.txt: No such file or directory; give another file",
+        ),
         ("report=.", "report: . is a folder; give the name of a file in it"),
     ],
 )
@@ -114,6 +119,7 @@ def test_a_mistake_in_a_cell_is_one_line_and_nothing_is_started(
         ("hydra/launcher=none", "hydra/launcher: no option 'none' (there are: basic)"),
         ("hydra.sweper=1", "hydra.sweper: no such key (bakeoff --cfg job lists what there is)"),
         ("hydra.mode=RUN", "hydra.mode: every run is a sweep here; leave it out"),
+        ("hydra.sweep.dir=foo", "hydra.sweep.dir: bakeoff keeps nothing there; leave it out"),
         ("hydra/sweeper=basic", "hydra/sweeper: bakeoff plans its sweeps itself; leave it out"),
         ("--confg-dir x", "--confg-dir: no such option; did you mean '--config-dir'? (bakeoff --help lists them)"),
         (
@@ -402,7 +408,44 @@ def test_a_run_of_a_single_cell_is_named_without_its_overrides(
 def test_void_and_unsupported_runs_are_no_failures(fake: Engine, verdict: Verdict) -> None:
     fake.script[1] = lambda: (verdict, "a reason")
 
-    assert main(["protocol=loopback"]) == 0
+    assert main(["protocol=loopback", "repeats=2"]) == 0
+
+
+def test_a_sweep_of_unsupported_runs_alone_measured_nothing(
+    fake: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.script = {1: lambda: ("unsupported", "no such stream"), 2: lambda: ("unsupported", "another reason")}
+
+    assert main(["protocol=loopback", "repeats=2"]) == 1
+    assert capsys.readouterr().err == "no run was good: no such stream\n"
+
+
+def test_connections_that_the_system_would_not_open_are_refused_before_anything_starts(
+    fake: Engine, refused: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (128, 4096))
+
+    assert refused("protocol=tcp", "load.connections=2,300") == [
+        "load.connections: 300 connections need about 350 open files in each process, the limit is 128; "
+        "raise it (ulimit -n 350) or ask for fewer"
+    ]
+    assert main(["protocol=tcp", "load.connections=78"]) == 0
+    assert main(["protocol=loopback", "load.connections=300"]) == 0
+
+
+def test_a_report_that_is_there_already_is_not_touched_before_the_end(fake: Engine, folder: Path) -> None:
+    (folder / "out.txt").write_text("of yesterday")
+    seen: list[str] = []
+
+    def look() -> tuple[Verdict, str]:
+        seen.append((folder / "out.txt").read_text())
+        return "ok", ""
+
+    fake.script[1] = look
+
+    assert main(["protocol=loopback", "report=out.txt"]) == 0
+    assert seen == ["of yesterday"]
+    assert (folder / "out.txt").read_text() == "the report of sqlite:///results.db\n"
 
 
 def test_fail_fast_stops_after_the_first_failed_run(fake: Engine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -200,6 +200,19 @@ def test_multiplexing_needs_an_adapter_that_does() -> None:
     assert cell("request_response", "loopback", load_={"multiplex": True}).load.multiplex
 
 
+@pytest.mark.parametrize(
+    ("operation", "why"),
+    [
+        ("stream", "measures one connection"),
+        ("backpressure", "measures one connection"),
+        ("payload", "needs no connection"),
+    ],
+)
+def test_connections_that_nothing_would_look_at_are_refused(operation: str, why: str) -> None:
+    assert problems(operation, load_={"connections": 4}) == [f"load.connections: {operation} {why}; leave it 1"]
+    assert cell("request_response", load_={"connections": 4}).load.connections == 4
+
+
 def test_a_shape_or_size_that_an_adapter_lacks_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stored as `unsupported`: a fact, with a row of its own."""
     monkeypatch.setattr(Loopback, "shapes", frozenset())

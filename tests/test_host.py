@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.host import (
     available_cpus,
+    cores,
     dependencies,
     environment,
     process_facts,
@@ -37,12 +39,30 @@ def test_the_queues_of_a_connection_are_seen_from_both_ends() -> None:
     assert theirs[0].received_bytes >= 1000
 
 
+def test_two_hardware_threads_of_one_core_are_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    siblings = {0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}
+    monkeypatch.setattr("runner.host.available_cpus", lambda: [0, 1, 2, 3])
+    monkeypatch.setattr(Path, "read_text", lambda path: siblings[int(path.parts[5].removeprefix("cpu"))] + "\n")
+
+    assert cores() == [0, 2]
+
+
+def test_where_the_topology_cannot_be_read_every_cpu_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(path: Path) -> str:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr("runner.host.available_cpus", lambda: [0, 1])
+    monkeypatch.setattr(Path, "read_text", unreadable)
+
+    assert cores() == [0, 1]
+
+
 def test_usage_only_rises() -> None:
     before = usage()
     sum(range(100_000))
     after = usage()
 
-    assert set(before) == {"cpu_ns", "context_switches", "peak_rss_bytes"}
+    assert set(before) == {"cpu_ns", "involuntary_switches", "peak_rss_bytes"}
     assert all(after[name] >= before[name] for name in before)
     assert after["cpu_ns"] > before["cpu_ns"]
 

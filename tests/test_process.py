@@ -172,6 +172,14 @@ def test_end_of_file_is_told_to_whoever_listens() -> None:
     assert json.loads(sink.getvalue()) == {"answer": [1, None], "id": 4}
 
 
+def test_an_answer_that_fails_ends_the_process_with_the_cause_as_its_last_word(child: Any) -> None:
+    process = child("control.answer('n', lambda: 1 / 0)\ncontrol.listen()\ncontrol.say('ready')\nwhile True: pass")
+    process.event(10)
+
+    with pytest.raises(ChildFailed, match=r"^child exited with 0: ZeroDivisionError: division by zero$"):
+        process.ask("n", 60)
+
+
 def test_no_setup_line_is_an_error() -> None:
     with pytest.raises(EOFError, match="no setup line on stdin"):
         Control(io.BytesIO(), io.BytesIO(), lambda: None).setup()

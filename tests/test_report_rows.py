@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,69 @@ def test_rows_that_differ_in_a_condition_are_split_and_not_compared(
     assert len({row[key] for row in table["rows"]}) == 2
     head = next(column["head"] for column in table["columns"] if column["key"] == key)
     assert head.split()[0] in report("request_response")
+
+
+CONFIG: dict[str, Any] = {
+    "operation": {"name": "any", "mark": 64, "quiet_s": [0.5, 1, 2], "settle_s": 20, "loops": 20000, "count": 5000},
+    "load": {"name": "closed", "arrival": "closed", "think_s": 0},
+    "limits": {"max_rss_mb": 2048, "call_s": 30},
+    "record": {"samples_max": 10000},
+    "host": "127.0.0.1",
+    "port": 0,
+    "seed": 1,
+    "plan": {"sweep_id": "a", "position": 0, "repeat": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("operation.mark", (64, 1024)),
+        ("operation.quiet_s", ([0.5, 1], [0.5, 2])),
+        ("operation.loops", (10, 20)),
+        ("operation.settle_s", (5, 20)),
+        ("operation.added_later", (1, None)),
+        ("load.think_s", (0, 1)),
+        ("limits.call_s", (30, 60)),
+        ("limits.max_rss_mb", (512, 2048)),
+        ("record.samples_max", (10, 100)),
+        ("host", ("127.0.0.1", "127.0.0.2")),
+        ("port", (5001, 5002)),
+    ],
+)
+@pytest.mark.parametrize("operation", ["backpressure", "request_response", "stream", "payload"])
+def test_a_sweep_over_any_key_has_a_row_for_each_value(
+    report: Reporter, operation: str, key: str, values: tuple[Any, Any]
+) -> None:
+    make: dict[str, Callable[[Any], RunRecord]] = {
+        "backpressure": lambda config: backpressure_run("grpc", 0, [200, 200, 200], config=config),
+        "request_response": lambda config: latency_run("grpc", 0, 300, config=config),
+        "stream": lambda config: stream_run("grpc", 0, 40_000, config=config),
+        "payload": lambda config: payload_run("json", 0, config=config),
+    }
+    section, _, name = key.rpartition(".")
+    configs = []
+    for value in values:
+        given = {**CONFIG[section], name: value} if section else value
+        configs.append({**CONFIG, section or name: given})
+    report.write([make[operation](config) for config in configs])
+
+    rows = report.rows(operation)
+
+    assert [row["runs"] for row in rows] == ["1", "1"]
+    assert len({tuple(row.values()) for row in rows}) == 2
+
+
+def test_settings_that_differ_are_a_column_and_those_of_the_plan_are_not(report: Reporter) -> None:
+    first = {**CONFIG, "operation": {**CONFIG["operation"], "mark": 1024}}
+    second = {**CONFIG, "seed": 2, "plan": {"sweep_id": "a", "position": 1, "repeat": 1}}
+    report.write([backpressure_run("grpc", i, [200] * 3, config=c) for i, c in enumerate((CONFIG, first, second))])
+
+    assert {row["settings"]: row["runs"] for row in report.rows("backpressure")} == {
+        "mark=1024": "1",
+        "mark=64": "2",
+    }
+    assert "mark=1024" in report("backpressure")
 
 
 def test_a_debug_mode_is_said_at_the_end(report: Reporter) -> None:

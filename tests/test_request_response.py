@@ -55,7 +55,6 @@ async def test_every_call_is_counted_and_timed() -> None:
         "max_us": (1.0, "us"),
         "n": (10, "calls"),
         "errors": (0, "calls"),
-        "size_bytes": (0, "bytes"),
         "calls_per_s": (pytest.approx(10 / 21e-6), "1/s"),
     }
 
@@ -130,7 +129,7 @@ async def test_when_all_calls_fail_there_is_no_latency_at_all() -> None:
     drive, summary = await run_over(operation(warmup=0), [Counting(lambda n: CallFailed("internal", "no"))])
 
     assert drive.raw.errors == {"internal": 10}
-    assert set(summary.measurements) == {"n", "errors", "size_bytes"}
+    assert set(summary.measurements) == {"n", "errors"}
     assert summary.void == ["10 of 10 failed (100.0%; over 1 % is void)"]
 
 
@@ -181,6 +180,14 @@ async def test_cpu_is_given_per_call() -> None:
 
     assert found["server_cpu_us"] == (5.0, "us")
     assert found["driver_cpu_us"] == (2.0, "us")
+
+
+async def test_a_handful_of_calls_is_void() -> None:
+    _, few = await run_over(operation(warmup=0, count=9), [Counting()])
+    _, enough = await run_over(operation(warmup=0, count=10), [Counting()])
+
+    assert few.void == ["too few samples: 9; from 10 on, a run counts"]
+    assert enough.void == []
 
 
 async def test_the_window_opens_after_the_warm_up_and_closes_once() -> None:

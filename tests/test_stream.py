@@ -10,8 +10,9 @@ import pytest
 from adapters.api import CallFailed, Message, Method
 from runner.operations.stream import CREDIT, Stream
 from runner.quotes import quote
+from runner.samples import slots
 from runner.service import PRODUCERS, Service
-from tests.drives import run_over
+from tests.drives import OpenGate, drive_over, run_over
 
 
 def operation(**knobs: Any) -> Stream:
@@ -133,6 +134,33 @@ async def test_a_library_that_hides_its_queue_leaves_a_gap_not_a_zero() -> None:
     _, summary = await run_over(operation(), [Service()])
 
     assert "client_held_max" not in summary.measurements
+
+
+async def test_the_cpu_clock_is_read_before_what_arrived_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    gate = OpenGate()
+    monkeypatch.setattr(gate, "closed", lambda: steps.append("closed"))
+    monkeypatch.setattr("runner.operations.stream._verify", lambda *_: steps.append("verified"))
+    await run_over(operation(warmup=0), [Service()], gate=gate)
+
+    assert steps == ["closed", "verified"]
+
+
+async def test_the_time_to_the_first_message_has_none_of_our_own_preparation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Allocating the stamps takes a thousand ticks here; the first message still comes one tick later."""
+    drive = drive_over([Service()])
+
+    def slow_slots(count: int) -> Any:
+        for _ in range(1000):
+            drive.clock()
+        return slots(count)
+
+    monkeypatch.setattr("runner.operations.stream.slots", slow_slots)
+    await operation(warmup=0).drive(drive)
+
+    assert drive.raw.counts["first_ns"] == 1_000
 
 
 @pytest.mark.parametrize(("server", "driver", "bound"), [(50, 20, "server"), (20, 50, "driver")])

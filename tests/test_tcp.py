@@ -58,6 +58,19 @@ async def test_a_frame_that_announces_too_much_ends_the_connection() -> None:
         await closed(writer)
 
 
+async def test_too_much_announced_in_pieces_is_refused_before_it_has_arrived() -> None:
+    tcp = adapter()
+    async with asyncio.timeout(5), tcp.serve(Service(), ANY_PORT) as server:
+        reader, writer = await asyncio.open_connection(*server.address)
+        for piece in (b"\xff\xff", b"\xff\xff\x00"):
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0.01)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+            await reader.readexactly(1)
+        await closed(writer)
+
+
 async def test_frames_that_arrive_byte_by_byte_are_put_together() -> None:
     tcp = adapter()
     async with asyncio.timeout(5), tcp.serve(Service(), ANY_PORT) as server:

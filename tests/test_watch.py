@@ -116,14 +116,31 @@ def test_the_memory_ceiling_ends_the_watch_and_later_quiet_periods_are_not_made_
 
 
 def test_a_driver_that_reaches_the_ceiling_is_named() -> None:
-    raw, _ = see(lambda t: 100 + round(t * 1000), driver=lambda t: {"rss_bytes": 2000 * MB})
+    raw, _ = see(lambda t: 100 + round(t * 1000), driver=lambda t: {"rss_bytes": round(500 + 900 * t) * MB})
 
+    assert raw.facts["bounded_by"] == "nothing"
     assert raw.facts["bound_reason"] == "the driver reached the memory ceiling of 1,000 MB"
+
+
+def test_a_process_that_was_over_the_ceiling_from_the_start_has_shown_nothing() -> None:
+    raw, _ = see(lambda t: 100, server=lambda t: {"rss_bytes": 2000 * MB})
+
+    assert raw.facts["bounded_by"] == ""
+    assert raw.facts["bound_reason"] == (
+        "the server was over the memory ceiling of 1,000 MB before anything was watched; raise it"
+    )
 
 
 def test_silence_is_not_standing_still() -> None:
     """A server that answers every fourth look has not shown that its count stands still."""
     raw, _ = see(lambda t: 5000, answers_every=4, settle_s=3)
+
+    assert raw.facts["bounded_by"] == ""
+    assert raw.facts["bound_reason"] == "too few answers to tell: 7 in the last 1 s"
+
+
+def test_silence_and_a_rising_count_is_bounded_by_nothing() -> None:
+    raw, _ = see(lambda t: 5000 + round(t * 100), answers_every=4, settle_s=3)
 
     assert raw.facts["bounded_by"] == "nothing"
 

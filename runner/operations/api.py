@@ -43,6 +43,7 @@ class Summary:
     findings: dict[str, str] = field(default_factory=dict)
     series: dict[str, list[tuple[int, float | None]]] = field(default_factory=dict)
     void: list[str] = field(default_factory=list)
+    unsupported: str = ""  # why the value or the exchange cannot be had at all
 
 
 class Operation(ABC):
@@ -50,6 +51,7 @@ class Operation(ABC):
 
     name: str
     needs_server: ClassVar[bool] = True  # False: the driver measures alone
+    one_connection: ClassVar[bool] = False  # it looks at one connection, whatever load.connections says
     watched: ClassVar[bool] = False  # the supervisor samples both processes while the driver is quiet
     prefers_one_core: ClassVar[bool] = False  # what placement auto means on fewer than four CPUs
 
@@ -109,6 +111,14 @@ def void_of_errors(errors: int, n: int) -> list[str]:
     return []
 
 
+FEWEST = 10  # messages or calls: with fewer there is not even a p90, and starting up is most of what is timed
+
+
+def void_of_few(n: int) -> list[str]:
+    """The reason, if any, why `n` messages or calls are too few to be compared."""
+    return [f"too few samples: {n:,}; from {FEWEST} on, a run counts"] if n < FEWEST else []
+
+
 def cpu_per_item(raw: Raw, items: int) -> dict[str, tuple[float, str]]:
     """server_cpu_us and driver_cpu_us per item of the window, driver_cpu_pct of it; absent where not measured."""
     out: dict[str, tuple[float, str]] = {}
@@ -118,4 +128,7 @@ def cpu_per_item(raw: Raw, items: int) -> dict[str, tuple[float, str]]:
             out[f"{side}_cpu_us"] = (spent / items / 1_000, "us")
             if raw.window_ns > 0:
                 out[f"{side}_cpu_pct"] = (100 * spent / raw.window_ns, "%")
+        for name, unit in (("involuntary_switches", "switches"), ("peak_rss_bytes", "bytes")):
+            if name in raw.usage.get(side, {}):
+                out[f"{side}_{name}"] = (raw.usage[side][name], unit)
     return out

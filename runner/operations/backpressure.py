@@ -43,6 +43,7 @@ class Backpressure(Operation):
     mark: Count
 
     watched: ClassVar[bool] = True
+    one_connection: ClassVar[bool] = True
 
     def problems(self) -> list[str]:
         if not all(math.isfinite(quiet) for quiet in self.quiet_s):
@@ -119,6 +120,10 @@ class Backpressure(Operation):
         produced = raw.counts.get("produced")
         if produced is None:
             summary.void.append("the watch did not finish")
+            return summary
+        if not raw.facts["bounded_by"]:
+            del summary.findings["bounded_by"]
+            summary.void.append(raw.facts["bound_reason"])
             return summary
         bounded_by = raw.facts["bounded_by"]
         if bounded_by != "nothing":

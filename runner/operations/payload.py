@@ -57,8 +57,8 @@ class Payload(Operation):
         raw.counts["size_bytes"] = len(encoded)
         encode, decode, kind, clock = codec.encode, codec.decode, type(message), drive.clock
         loops = max(self.loops // BATCHES, 1)
-        for name in ("encode", "decode"):
-            raw.samples[name] = []
+        # One sample is one batch of `loops` calls; a single call is too short to be timed.
+        raw.samples |= {"encode_batch": [], "decode_batch": []}
         for _ in range(BATCHES):
             started = clock()
             for _ in range(loops):
@@ -67,8 +67,9 @@ class Payload(Operation):
             for _ in range(loops):
                 decode(kind, encoded)
             ended = clock()
-            raw.samples["encode"].append((turned - started) // loops)
-            raw.samples["decode"].append((ended - turned) // loops)
+            raw.samples["encode_batch"].append(turned - started)
+            raw.samples["decode_batch"].append(ended - turned)
+        raw.counts["loops"] = loops
         drive.close_window()
 
     def summarize(self, raw: Raw, codec: Codec, conditions: dict[str, Any]) -> Summary:
@@ -76,8 +77,13 @@ class Payload(Operation):
         if "size_bytes" in raw.counts:
             summary.measurements["size_bytes"] = (raw.counts["size_bytes"], "bytes")
         for name in ("encode", "decode"):
-            if raw.samples.get(name):
-                summary.measurements[f"{name}_ns"] = (median(raw.samples[name]), "ns")
+            if raw.samples.get(f"{name}_batch"):
+                summary.measurements[f"{name}_ns"] = (
+                    median(raw.samples[f"{name}_batch"]) / raw.counts["loops"],
+                    "ns",
+                )
+        if raw.facts.get("representable") == "no":
+            summary.unsupported = f"{self.message} is not representable: {raw.facts['reason']}"
         return summary
 
 

@@ -16,7 +16,7 @@ from adapters.api import Codec, Message, Method, Peer
 from adapters.messages import METHODS, Body, QuoteRequest
 from runner.drive import CALL_ERRORS, Drive, all_of, tickets
 from runner.fields import Count, Natural
-from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors
+from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors, void_of_few
 from runner.quotes import quote
 from runner.samples import NS_PER_S, filled, latency_measurements, slots
 
@@ -64,7 +64,7 @@ class RequestResponse(Operation):
         drive.raw.errors.clear()
         await drive.ready()
         values, opened, closed = await self._calls(drive, method, pairs, self.count)
-        drive.close_window()
+        drive.close_window()  # the CPU clock; the window itself is from the first caller's start to the last's end
         drive.raw.window_ns = closed - opened
         drive.raw.samples["latency"] = filled(values)
         drive.raw.counts["calls"] = self.count
@@ -93,9 +93,10 @@ class RequestResponse(Operation):
         summary.measurements |= {
             "n": (len(latencies), "calls"),
             "errors": (errors, "calls"),
-            "size_bytes": (self.size_bytes or 0, "bytes"),
         }
-        summary.void += void_of_errors(errors, calls)
+        if self.size_bytes is not None:
+            summary.measurements["size_bytes"] = (self.size_bytes, "bytes")
+        summary.void += void_of_errors(errors, calls) + void_of_few(calls)
         if len(latencies) + errors != calls:
             summary.void.append(f"{len(latencies) + errors:,} calls were counted, {calls:,} were asked for")
         if not latencies or raw.window_ns <= 0:

@@ -13,13 +13,23 @@ from adapters.api import Codec, Message, Method, Peer
 from adapters.messages import METHODS, Credit, StreamRequest, SymbolRequest
 from runner.drive import CALL_ERRORS, Drive
 from runner.fields import Count, Natural
-from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors
+from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors, void_of_few
 from runner.quotes import quote
 from runner.samples import NS_PER_S, NS_PER_US, filled, nearest_rank, slots
 
 SYMBOL = "AAPL"
 LOOK_EVERY = 64  # items between two looks at what the client holds
 CREDIT = 16 * LOOK_EVERY  # application credit granted to a `credited` producer; half of it again when half is used
+
+
+class Taken:
+    """What arrived: `stamps[i]` of item i, allocated before the window; `items`, checked after it."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.stamps = slots(count)
+        self.items: list[Message] = []
+        self.asked_ns = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +46,7 @@ class Stream(Operation):
     consumer: Literal["pull", "eager"]
     producer: Literal["awaited", "push", "gated", "credited"]
 
-    prefers_one_core: ClassVar[bool] = False
+    one_connection: ClassVar[bool] = True
 
     def methods(self) -> list[Method]:
         return [METHODS["quote"], METHODS["run"], self._method()]
@@ -50,31 +60,32 @@ class Stream(Operation):
 
     async def drive(self, drive: Drive) -> None:
         if self.warmup:
-            await drive.bounded(self._run(drive, self.warmup), lambda: drive.consumed)
+            await drive.bounded(self._run(drive, Taken(self.warmup)), lambda: drive.consumed)
             drive.raw.errors.clear()
         drive.consumed = 0
-        opened = await drive.ready()
-        stamps, held = await drive.bounded(self._run(drive, self.count), lambda: drive.consumed)
-        drive.close_window(stamps[-1] if stamps else None)
+        taken = Taken(self.count)
+        await drive.ready()
+        held = await drive.bounded(self._run(drive, taken), lambda: drive.consumed)
+        drive.close_window()  # reads the CPU clock: checking and sorting out are not streaming
+        stamps = filled(taken.stamps)
+        _verify(drive, taken.items, self.count)
         drive.raw.counts |= {"messages": self.count, "arrived": len(stamps)}
         if stamps:
-            drive.raw.counts["first_ns"] = stamps[0] - opened
+            drive.raw.window_ns = stamps[-1] - taken.asked_ns
+            drive.raw.counts["first_ns"] = stamps[0] - taken.asked_ns
             drive.raw.samples["gap"] = [b - a for a, b in itertools.pairwise(stamps)]
         if held is not None:
             drive.raw.counts["held_max"] = held
 
-    async def _run(self, drive: Drive, count: int) -> tuple[list[int], int | None]:
-        """Take `count` items. Returns when each arrived, and the most that the client was seen to hold."""
-        peer, stamps = drive.peers[0], slots(count)
-        items: list[Message] = []
+    async def _run(self, drive: Drive, taken: Taken) -> int | None:
+        """Fill `taken`. Returns the most that the client was seen to hold."""
         take = self._eager if self.consumer == "eager" else self._pull
-        held: int | None = None
+        taken.asked_ns = drive.clock()
         try:
-            held = await take(drive, peer, count, items, stamps)
+            return await take(drive, drive.peers[0], taken)
         except CALL_ERRORS as exc:
             drive.count_error(exc)
-        _verify(drive, items, count)
-        return filled(stamps), held
+            return None
 
     def _open(self, peer: Peer, count: int, more: asyncio.Semaphore) -> AsyncGenerator[Message, None]:
         method = self._method()
@@ -84,8 +95,9 @@ class Stream(Operation):
             return peer.bidi_stream(method, _credits(count, more))
         return peer.server_stream(method, StreamRequest(SYMBOL, count))
 
-    async def _pull(self, drive: Drive, peer: Peer, count: int, items: list[Message], stamps: Any) -> int | None:
-        clock, more, held, append = drive.clock, asyncio.Semaphore(0), peer.held(), items.append
+    async def _pull(self, drive: Drive, peer: Peer, taken: Taken) -> int | None:
+        clock, more, held = drive.clock, asyncio.Semaphore(0), peer.held()
+        count, stamps, append = taken.count, taken.stamps, taken.items.append
         n = 0
         async with aclosing(self._open(peer, count, more)) as stream:
             async for item in stream:
@@ -105,7 +117,8 @@ class Stream(Operation):
                     break  # endless: nothing says that it is over
         return held
 
-    async def _eager(self, drive: Drive, peer: Peer, count: int, items: list[Message], stamps: Any) -> int | None:
+    async def _eager(self, drive: Drive, peer: Peer, taken: Taken) -> int | None:
+        count, stamps, items = taken.count, taken.stamps, taken.items
         inbox, clock, more, arrived = drive.inbox, drive.clock, asyncio.Semaphore(0), asyncio.Event()
         endless = self.producer in ("gated", "credited")
 
@@ -151,6 +164,7 @@ class Stream(Operation):
         summary.measurements["messages"] = (arrived, "messages")
         summary.measurements["errors"] = (sum(raw.errors.values()), "messages")
         summary.void += void_of_errors(sum(raw.errors.values()), self.count)
+        summary.void += void_of_few(self.count)
         if arrived != self.count:
             summary.void.append(f"{arrived:,} messages arrived, {self.count:,} were asked for")
         if not arrived or raw.window_ns <= 0:

@@ -56,8 +56,12 @@ class Watch:
     def _decide(self, at: int) -> None:
         for side, counters in (("server", self._server), ("driver", self._driver)):
             if (counters["rss_bytes"] or 0) > self._ceiling:
-                self.bounded_by = "nothing"
-                self.bound_reason = f"the {side} reached the memory ceiling of {self._ceiling // 2**20:,} MB"
+                ceiling = f"the memory ceiling of {self._ceiling // 2**20:,} MB"
+                if len(self.series["produced"]) == 1:
+                    self.bound_reason = f"the {side} was over {ceiling} before anything was watched; raise it"
+                else:
+                    self.bounded_by = "nothing"
+                    self.bound_reason = f"the {side} reached {ceiling}"
                 return
         if at < self._quiet_s[-1] * NS:
             return
@@ -69,8 +73,11 @@ class Watch:
         elif still:
             self.bounded_by, self.bound_reason = "buffers", f"unchanged for {STILL_S:g} s"
         elif at >= (self._quiet_s[-1] + self._settle_s) * NS:
-            self.bounded_by = "nothing"
-            self.bound_reason = f"still rising {at / NS:.0f} s after the reader went quiet"
+            if len(set(recent)) > 1 or self._settle_s < STILL_S:
+                self.bounded_by = "nothing"
+                self.bound_reason = f"still rising {at / NS:.0f} s after the reader went quiet"
+            else:
+                self.bound_reason = f"too few answers to tell: {len(recent)} in the last {STILL_S:g} s"
 
     def quiet_points(self) -> list[int]:
         """The stamps at which the quiet periods end."""
@@ -79,7 +86,7 @@ class Watch:
     @property
     def finished(self) -> bool:
         """Whether it is known what bounded the stream."""
-        return bool(self.bounded_by)
+        return bool(self.bound_reason)
 
     def into(self, raw: Raw) -> None:
         """Leave what was seen in `raw`: series, the verdict, and the ledger's entries at the last look."""

@@ -104,7 +104,7 @@ _PAYLOAD = [
 _LATENCY = [
     *_CELL,
     _column("connections", "client connections, one call at a time on each"),
-    _count("size_bytes", "bytes of the echoed body; 0: a quote was asked for"),
+    _count("size_bytes", "bytes of the echoed body; NULL: a quote was asked for"),
     _count("n", "calls measured, the good ones"),
     _count("errors", "calls that failed"),
     _number("p50_us", "µs, median (nearest rank)"),
