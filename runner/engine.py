@@ -49,6 +49,9 @@ ASK_S = 5.0  # a control thread answers in microseconds; this much later somethi
 LOOK_S = 1.0
 SLICE_S = 0.1  # how often a silent driver makes us look whether the server still lives
 
+# What each event of a child means, for who waited for it in vain.
+REACHED = {"ready": "ready", "quiet": "quiet", "closed": "done measuring", "result": "done reporting"}
+
 Launch = Callable[[str, str, dict[str, Any]], Child]
 
 
@@ -209,12 +212,13 @@ def _undisturbed() -> Iterator[None]:
 def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, conditions: dict[str, Any]) -> Raw:
     limits, operation = cell.limits, cell.operation
     if server is not None:
-        ready = _event(server, None, "ready", limits.start_s)
+        ready = _event(server, None, "ready", limits.start_s, "limits.start_s")
         if ready["run"] != nonce:
             raise RunEnded("failed", f"the server answers for run {ready['run']!r}, not for this one")
         driver.tell("connect", host=ready["host"], port=ready["port"])
     # Connecting has its own bound inside the driver; the warm-up is bounded by run_s.
-    ready = _event(driver, server, "ready", limits.start_s + limits.connect_s + limits.run_s)
+    bound_s = limits.start_s + limits.connect_s + limits.run_s
+    ready = _event(driver, server, "ready", bound_s, "limits.start_s + connect_s + run_s")
     conditions |= {k: ready[k] for k in ("loop", "asyncio_debug", "python_debug", "debug_logging")}
     before: dict[str, int] = {}
     if server is not None:
@@ -223,7 +227,7 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
     driver.tell("go")
     watched = Raw()
     if operation.watched:
-        quiet = _event(driver, server, "quiet", limits.run_s)
+        quiet = _event(driver, server, "quiet", limits.run_s, "limits.run_s")
         if cell.adapter.in_process:
             look = lambda: (driver.ask("server_counters", LOOK_S), driver.ask("counters", LOOK_S))  # noqa: E731
         else:
@@ -232,13 +236,13 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
             look = lambda: (asked.ask("counters", ASK_S), driver.ask("counters", ASK_S))  # noqa: E731
         operation.watch(watched, quiet["t_ns"], limits.max_rss_mb * 2**20, look)
         driver.tell("finish")
-    _event(driver, server, "closed", limits.run_s)
+    _event(driver, server, "closed", limits.run_s, "limits.run_s")
     usage: dict[str, dict[str, int]] = {}
     if server is not None:
         after = server.ask("usage", ASK_S)
         usage["server"] = {key: after[key] - before[key] for key in after if key != "peak_rss_bytes"}
         usage["server"]["peak_rss_bytes"] = after["peak_rss_bytes"]
-    raw = unpack(_event(driver, server, "result", limits.run_s)["raw"])
+    raw = unpack(_event(driver, server, "result", limits.run_s, "limits.run_s")["raw"])
     raw.usage |= usage
     raw.series |= watched.series
     raw.counts |= watched.counts
@@ -246,9 +250,11 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
     return raw
 
 
-def _event(child: Child, other: Child | None, name: str, timeout_s: float) -> dict[str, Any]:
-    """The event `name` of `child`. Raises RunEnded when it says `failed` instead, or when `other` has ended:
-    that is then the cause, whatever `child` makes of it.
+def _event(child: Child, other: Child | None, name: str, timeout_s: float, limit: str) -> dict[str, Any]:
+    """The event `name` of `child`; `limit` names the keys that bound the wait.
+
+    Raises RunEnded when it says `failed` instead, or when `other` has ended: that is then the cause, whatever
+    `child` makes of it.
     """
     deadline = time.monotonic() + timeout_s
     while True:
@@ -261,7 +267,8 @@ def _event(child: Child, other: Child | None, name: str, timeout_s: float) -> di
             if other is not None and (how := other.exited()) is not None:
                 raise RunEnded("failed", f"{how} (while waiting for the {child.name}'s {name!r})") from None
             if left <= 0:
-                reason = f"the {child.name} was not {name!r} within {timeout_s:g} s"
+                late = f"the {child.name} was not {REACHED[name]} within {timeout_s:g} s"
+                reason = f"{late} ({limit}); raise it, or ask for less"
                 raise RunEnded("failed", reason) from None
             continue
         if line["event"] == "failed":

@@ -115,7 +115,10 @@ def test_a_server_that_is_never_ready_is_given_up(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("runner.process.STOP_S", 0.1)
     record = execute(cell("stream", "tcp", limits_={"start_s": 0.3}), launch)
 
-    assert (record.verdict, record.reason) == ("failed", "the server was not 'ready' within 0.3 s")
+    assert (record.verdict, record.reason) == (
+        "failed",
+        "the server was not ready within 0.3 s (limits.start_s); raise it, or ask for less",
+    )
 
 
 SLOW = """
