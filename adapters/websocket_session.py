@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from adapters.api import CallFailed, Message, Peer, Shape
 from adapters.websocket_grammar import BUSY, STOP, UNKNOWN, Limited, Spelling, ended, spell_error
 
+NO_CREDIT = "ERR no credited stream"
 UPLOADS_MAX = 16  # messages of an upload that wait for the service
 
 
@@ -31,6 +32,7 @@ class Session:
         self._spelling: Spelling | None = None  # of the running stream
         self._stopped = False  # the client ended the running stream
         self._uploads: asyncio.Queue[str | bytes] = asyncio.Queue(UPLOADS_MAX)
+        self._credited = False  # the last command was a credited stream, or may have been meant as one
         self._leftovers = False  # items of an upload that ended before its client did may still arrive
 
     @property
@@ -55,7 +57,7 @@ class Session:
                 if spelling is None:
                     await self._unknown(words)
                     continue
-                self._leftovers, self._answering = False, True
+                self._leftovers, self._credited, self._answering = False, spelling.credit, True
                 try:
                     request = await self._body(spelling, words) if spelling.opaque else spelling.request(words)
                     data = encode(await unary(spelling.method, request)) if spelling.unary else None
@@ -79,8 +81,13 @@ class Session:
 
     async def _unknown(self, words: list[str]) -> None:
         # A STOP, MORE or END may have crossed the end of the stream that it was meant for.
-        if not self._leftovers and words[:1] not in (["STOP"], ["MORE"], ["END"]):
+        if self._leftovers or words[:1] in (["STOP"], ["END"]):
+            return
+        if words[:1] != ["MORE"]:
+            self._credited = True
             await self.ws.send(UNKNOWN)
+        elif not self._credited:
+            await self.ws.send(NO_CREDIT)
 
     async def _start(self, spelling: Spelling, request: Message) -> None:
         self._stopped, self._spelling, self._uploads = False, spelling, asyncio.Queue(UPLOADS_MAX)

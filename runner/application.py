@@ -38,6 +38,7 @@ FULL_ERROR = "HYDRA_FULL_ERROR"
 _FIXED = {
     "hydra.mode": "every run is a sweep here",
     "hydra/sweeper": "bakeoff plans its sweeps itself",
+    "hydra.sweep.dir": "bakeoff keeps nothing there",
 }
 
 
@@ -211,6 +212,8 @@ def finish(result: SweepResult) -> int:
         except (StoreError, ReportError, OSError) as exc:
             lines.append(f"the report could not be given: {exc}")
     lines += [f"failed: {title}: {outcome.reason}" for title, outcome in result.failed()]
+    if result.outcomes and all(outcome.verdict == "unsupported" for _, outcome in result.outcomes):
+        lines.append(f"no run was good: {result.outcomes[0][1].reason}")
     left = result.planned - len(result.outcomes)
     if result.interrupted:
         lines.append(f"interrupted: {left} of {result.planned} runs were not started; the others are saved")

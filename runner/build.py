@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING as UNSET
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
@@ -17,6 +18,7 @@ from runner.mistakes import no_such_key, shown
 from runner.values import describe, fit, refusal
 
 T = TypeVar("T")
+_NEEDS = re.compile(r"\bneeds (\w+=\S+)$")
 MISSING = "???"  # how a composed configuration spells a value that was never given
 
 
@@ -107,5 +109,15 @@ def build(path: str, kind: type[T], arguments: Mapping[str, Any], problems: list
     try:
         return kind(**arguments)
     except (ValueError, TypeError) as exc:
-        problems.append(f"{path}: {exc}")
+        problems.append(_between_keys(path, arguments, str(exc)))
         return None
+
+
+def _between_keys(path: str, keys: Iterable[str], text: str) -> str:
+    """What a constructor says, with its keys as the command line spells them."""
+    word, _, rest = text.partition(" ")
+    if not path or word.rstrip(":") not in keys:
+        return f"{path}: {text}" if path else text
+    needed = _NEEDS.search(rest)
+    way_out = f"; add {path}.{needed[1]}" if needed else ""
+    return f"{path}.{word.rstrip(':')}: {rest}{way_out}"

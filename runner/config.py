@@ -139,6 +139,8 @@ class _Checking:
                 f"load.multiplex: {self.plain['protocol']['name']} carries one call at a time on a connection; "
                 "leave it false and raise load.connections"
             )
+        if load and operation and load.connections != 1:
+            self._refuse_connections(operation)
         if not (top and operation and adapter and load and limits and record and storage):
             return None
         return Cell(
@@ -166,6 +168,13 @@ class _Checking:
             ),
             config={name: self.plain[name] for name in known},
         )
+
+    def _refuse_connections(self, operation: Operation) -> None:
+        """Notes a problem where more connections than one would be opened and never looked at."""
+        if not operation.needs_server:
+            self.problems.append(f"load.connections: {operation.name} needs no connection; leave it 1")
+        elif operation.one_connection:
+            self.problems.append(f"load.connections: {operation.name} measures one connection; leave it 1")
 
     def _top(self) -> Plain | None:
         values = {name: self.config[name] for name in PLAIN if name in self.config}

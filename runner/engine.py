@@ -87,6 +87,9 @@ def run(
         _refuse_unsupported(cell)
         raw = _execute(cell, spot, conditions, launch)
         summary = operation.summarize(raw, cell.adapter.codec, conditions)
+        pct = [summary.measurements.get(f"{side}_cpu_pct", (None, ""))[0] for side in ("server", "driver")]
+        if spot.name == "same" and pct[0] is not None and pct[1] is not None:
+            summary.measurements["busy_pct"] = (pct[0] + pct[1], "%")  # of the one core that both share
         seen, wanted = conditions.get("peers_seen"), conditions["connections_opened"]
         if seen is not None and seen != wanted:
             summary.void.append(f"the server saw {seen} connections, {wanted} were to be open")

@@ -16,6 +16,7 @@ from runner.yaml_files import yaml_problem
 MISTAKES = (HydraException, OmegaConfBaseException, yaml.YAMLError)  # what a user's input can make them raise
 
 _KEY = re.compile(r"Could not override '([^']+)'")
+_THERE = re.compile(r"Could not append to config\. An item is already at '([^']+)'")
 _NOISE = ("Error parsing override", "See https://")  # the lines around what a parser error says
 _AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^']+)'")
 
@@ -37,6 +38,8 @@ def one_line(exc: BaseException) -> str:
         return yaml_problem(exc, str(getattr(getattr(exc, "problem_mark", None), "name", "a YAML file")))
     if key := unknown_key(exc):
         return f"{key}: no such key{near(key, known_keys())} (bakeoff --cfg job lists what there is)"
+    if there := _THERE.search(str(exc)):
+        return f"{there[1]}: there already; leave out the +"
     if several := _AMBIGUOUS.search(str(exc)):
         return f"{several[1]}: several values, and only a run can take them; give one"
     texts = [str(exc), str(exc.__cause__ or "") if isinstance(exc.__cause__, OmegaConfBaseException) else ""]
@@ -48,6 +51,8 @@ def _unreadable(exc: OverrideParseException) -> str:
     if not equals:
         return f"{exc.override}: expected key=value (bakeoff --help lists what there is)"
     said = next((line.strip() for line in str(exc).splitlines() if not line.startswith(_NOISE)), "")
+    if value.rstrip().endswith(","):
+        return f"{exc.override}: a comma with nothing after it; add a value or leave it out"
     brackets = [value.count(one) - value.count(other) for one, other in ("[]", "{}", "()")]
     quotes = value.count('"') % 2 or value.count("'") % 2
     if any(brackets) or quotes:

@@ -9,6 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+try:
+    import resource
+except ImportError:  # Windows, which has no such limit
+    resource = None  # type: ignore[assignment]
+
 from hydra.core.utils import JobReturn, JobStatus
 
 from runner.config import Storage
@@ -20,6 +25,7 @@ from runner.sweep import PlannedCell, Turn, turns
 if TYPE_CHECKING:
     from runner.store import Store, SweepRecord
 
+OTHER_FILES = 50  # a process without any connection: libraries, pipes, the loop's own
 SEEDS = 1_000_000  # a drawn seed has at most six digits: people copy it
 
 
@@ -38,6 +44,7 @@ def run_sweep(job: Job, cells: Sequence[PlannedCell], launch: Launch, batch: int
 
     first = cells[0].cell
     _refuse_report(first.report)
+    _refuse_open_files(cells)
     seed = first.seed if first.config["seed"] is not None else secrets.randbelow(SEEDS)
     sweep_id = new_id()
     planned = turns(cells, seed, sweep_id)
@@ -97,6 +104,37 @@ def _refuse_report(report: str | None) -> None:
         raise Refused([f"report: {report} is a folder; give the name of a file in it"])
     if not file.absolute().parent.is_dir():
         raise Refused([f"report: there is no folder {file.absolute().parent}; create it or give another file"])
+    try:
+        _try_to_write(file)
+    except OSError as exc:
+        raise Refused([f"report: cannot write {report}: {exc.strerror or exc}; give another file"]) from exc
+
+
+def _try_to_write(file: Path) -> None:
+    """Leaves things as they are. Raises OSError. A pipe or device is not opened: that might wait for its reader."""
+    if not file.exists():
+        with file.open("x"):
+            pass
+        file.unlink()
+    elif file.is_file():
+        with file.open("a"):
+            pass
+
+
+def _refuse_open_files(cells: Sequence[PlannedCell]) -> None:
+    """Raises Refused when the system would not let one process hold all connections of a cell."""
+    if resource is None:
+        return
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    most = max(0 if planned.cell.adapter.in_process else planned.cell.load.connections for planned in cells)
+    needed = most + OTHER_FILES
+    if most > 1 and limit != resource.RLIM_INFINITY and needed > limit:
+        raise Refused(
+            [
+                f"load.connections: {most} connections need about {needed} open files in each process, "
+                f"the limit is {limit}; raise it (ulimit -n {needed}) or ask for fewer"
+            ]
+        )
 
 
 @contextmanager

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from adapters.api import Address, AddressInUse
+from adapters.api import Adapter, Address, AddressInUse
 from adapters.messages import METHODS
+from runner.build import locate
 from runner.config import Cell
 from runner.host import run_loop
-from runner.mistakes import Refused, complain
-from runner.options import CONF, option_file, options
+from runner.mistakes import Refused, complain, near
+from runner.options import CONF, option, option_file, options
 from runner.service import Service
 
 USAGE = """\
@@ -25,7 +27,9 @@ and printed. STYLE: awaited, push, gated or credited. Every key of `bakeoff --cf
 understood; those about measuring mean nothing here."""
 
 SCENARIO = "scenario=backpressure"  # the one whose operation has a producer to choose
-TALK = "# Talk to it: "  # how a protocol's option file says what a stranger would type
+# How a protocol's option file says what a stranger would type, and with which codec alone that works:
+# "# Talk to it: curl ..." or "# Talk to it (codec=json): rsc ..."
+TALK = re.compile(r"# Talk to it(?: \(codec=(\w+)\))?: (.+)")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -69,8 +73,12 @@ def talk(cell: Cell, folders: tuple[Path, ...]) -> str:
     """What a stranger would type, with {host} and {port} to be filled in; the methods where nobody has said it."""
     file = option_file("protocol", cell.protocol, folders)
     lines = file.read_text(encoding="utf-8").splitlines() if file else []
-    told = next((line.removeprefix(TALK) for line in lines if line.startswith(TALK)), None)
-    return f"talk to it with: {told}" if told else f"it answers {', '.join(METHODS)}"
+    told = next(filter(None, map(TALK.fullmatch, lines)), None)
+    if told is None:
+        return f"it answers {', '.join(METHODS)}"
+    if told[1] not in (None, cell.codec):
+        return f"start with codec={told[1]} to talk by hand"
+    return f"talk to it with: {told[2]}"
 
 
 def _split(words: Sequence[str]) -> tuple[Path | None, list[str]]:
@@ -93,10 +101,31 @@ def _cell(overrides: Sequence[str], folder: Path | None) -> Cell:
     """The cell whose adapter is to serve. Raises Refused."""
     from runner.application import composed_cell  # here: --help comes without Hydra
 
-    names = ", ".join(options("protocol"))
+    problems = [f"{word}: expected key=value{_meant(word)}" for word in overrides if not _is_override(word)]
+    if problems:
+        raise Refused(problems)
     if not any(override.startswith("protocol=") for override in overrides):
-        raise Refused([f"serve: say which protocol: protocol=NAME, one of {names}"])
+        raise Refused([f"serve: say which protocol: protocol=NAME, one of {', '.join(_wires())}"])
     cell = composed_cell([SCENARIO, *overrides], folder)
     if cell.adapter.in_process:
-        raise Refused([f"protocol: {cell.protocol} has no wire to serve on; choose another of {names}"])
+        raise Refused([f"protocol: {cell.protocol} has no wire to serve on; choose one of {', '.join(_wires())}"])
     return cell
+
+
+def _is_override(word: str) -> bool:
+    return "=" in word or word.startswith("~")
+
+
+def _meant(word: str) -> str:
+    named = near(word, options("protocol")).replace("'", "protocol=", 1).replace("'", "")
+    return named or " (bakeoff serve --help)"
+
+
+def _wires() -> list[str]:
+    """Our protocols that a stranger could talk to."""
+    names = []
+    for name in options("protocol"):
+        kind = locate("", (option("protocol", name) or {}).get("_target_"), Adapter, [])
+        if kind is None or not kind.in_process:  # one whose library is missing says so when it is chosen
+            names.append(name)
+    return names

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +24,12 @@ from runner.config import Cell, check, dotted_keys
 from runner.hydra_errors import one_line, unknown_key
 from runner.job import plain
 from runner.mistakes import Refused, no_such_key, shown
+from runner.options import option_file
 
 Compose = Callable[[list[str]], DictConfig]
 
 ONE_PER_SWEEP = ("suite", "storage", "seed", "report", "fail_fast")  # what all cells of a sweep must share
+_ONE_OF_A_LIST = re.compile(r"(\S+: expected a list.*), got .* \(write \[(.*)\]\)")  # as runner.values says it
 _NOT_THE_CELL = ("plan", "repeats")  # two cells that differ only here are one
 
 
@@ -137,6 +140,7 @@ def plan(wanted: Sequence[Combination], compose: Compose) -> list[PlannedCell]:
         keys |= dict.fromkeys(dotted_keys(config))
         cell, wrong = check(config)
         problems += wrong
+        problems += _not_the_scenarios(config, overrides, compose)
         if cell is not None:
             same = json.dumps({k: v for k, v in cell.config.items() if k not in _NOT_THE_CELL}, sort_keys=True)
             before = planned.get(same, PlannedCell(overrides, cell, 0))
@@ -153,8 +157,23 @@ def plan(wanted: Sequence[Combination], compose: Compose) -> list[PlannedCell]:
     if not wanted:
         problems.append("nothing to run: a glob on the command line matches nothing")
     if problems:
-        raise Refused(problems)
+        raise Refused(_as_one_list(problems))
     return cells
+
+
+def _as_one_list(problems: Iterable[str]) -> list[str]:
+    """`problems`, with those of a list written as a sweep (key=0.5,1) as the one that they are."""
+    said: dict[str, dict[str, None]] = {}
+    alone: dict[str, str] = {}
+    for problem in problems:
+        found = _ONE_OF_A_LIST.fullmatch(problem)
+        where = found[1] if found else problem
+        alone.setdefault(where, problem)
+        said.setdefault(where, {}).update({found[2]: None} if found else {})
+    return [
+        f"{where}; write {where.partition(':')[0]}=[{','.join(items)}]" if len(items) > 1 else alone[where]
+        for where, items in said.items()
+    ]
 
 
 def _below(section: str, keys: Iterable[str]) -> list[str]:
@@ -180,6 +199,18 @@ def _composed(combination: Combination, compose: Compose) -> tuple[dict[str, Any
                 del overrides[at]
             else:
                 overrides[at] = f"++{overrides[at]}"
+
+
+def _not_the_scenarios(config: dict[str, Any], overrides: Sequence[str], compose: Compose) -> list[str]:
+    """The problem, if any, of an operation chosen beside the scenario, under whose name it would be stored."""
+    if "operation" not in map(_key, overrides) or not isinstance(operation := config.get("operation"), dict):
+        return []
+    kept = [o for o in overrides if _key(o) in ("scenario", "suite") or _key(o).startswith("hydra.")]
+    name = operation.get("name")
+    if plain(compose(kept))["operation"]["name"] == name:
+        return []
+    way_out = f"use scenario={name}" if option_file("scenario", str(name)) else "write a scenario file that does"
+    return [f"operation: a scenario chooses it; {way_out}"]
 
 
 def _key(override: str) -> str:

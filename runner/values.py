@@ -62,10 +62,18 @@ def refusal(kind: Any, value: Any) -> str:
     if isinstance(value, str):
         return text + _way_out(kind, base, value)
     if get_origin(base) in (list, tuple) and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f"{text} (write [{shown(value)}])"
+        return f"{text} (write [{shown(value)}])" if _fits(kind, [value]) else text
     if base is str and isinstance(value, (bool, int, float)):
         return f"{text} (write '\"{shown(value)}\"')"  # the shell takes one pair of quotes away
     return text
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    try:
+        fit(kind, value)
+    except ValueError:
+        return False
+    return True
 
 
 def _way_out(kind: Any, base: Any, value: str) -> str:

@@ -123,6 +123,7 @@ UNITS = {
     "surplus_kernel": "messages",
     "surplus_unaccounted": "messages",
     "driver_cpu_pct": "%",
+    "busy_pct": "%",
 }
 SUFFIXES = {"us": "us", "ms": "ms", "ns": "ns", "s": "s", "bytes": "bytes", "message": "us"}
 FINDINGS = ("message", "hex", "representable", "producer", "consumer", "bounded_by", "bound_reason", "bound")

@@ -90,10 +90,13 @@ def test_what_cannot_be_told_apart_is_a_tie_with_both_costs(tmp_path: Path) -> N
     [choice] = chosen(tmp_path, runs, FASTEST, PublishedPick("grpc", "elsewhere"))
 
     assert choice.pick == "no clear difference: websocket or grpc"
-    assert choice.because == "p50 122 [119, 125] µs (websocket) against 123 [120, 126] (grpc, 0.99x [0.94, 1.04])"
+    assert choice.because == (
+        "p50 122 [119, 125] µs (websocket) against 123 [120, 126] (grpc, 0.99x [0.94, 1.04]), "
+        "300 [300, 301] (rsocket)"
+    )
     assert choice.cost == "websocket: all of it; grpc: a schema"
     assert choice.published == "grpc: one of ours"
-    assert choice.support == "4/4 runs"
+    assert choice.support == ""
 
 
 def test_one_run_each_picks_nothing_by_speed(tmp_path: Path) -> None:
@@ -192,9 +195,25 @@ def test_bounded_by_demand_is_picked_from_counts_alone(tmp_path: Path) -> None:
 
     assert choice.pick == "rsocket"
     assert choice.because == (
-        "made exactly the 100 asked for, at every quiet period; made by the others: grpc 40,000"
+        "made exactly the 100 asked for, at every quiet period; made by the others: grpc 40,000 once flat"
     )
     assert choice.support == "1/1 run"
+
+
+def test_what_the_others_made_is_the_final_count_or_the_last_one_seen(tmp_path: Path) -> None:
+    runs = [
+        backpressure_run("rsocket", 0, [100, 100, 100]),
+        backpressure_run("grpc", 0, [201, 201, 201], variant="bdp_probe=false lookahead_bytes=4096"),
+        backpressure_run("grpc", 0, [10_000, 20_000, 40_000], plateau_messages=102_210),
+        backpressure_run("websocket", 0, [10_000, 20_000, 40_000], bounded_by="nothing"),
+    ]
+
+    [choice] = chosen(tmp_path, runs, QUIET)
+
+    assert choice.because.endswith(
+        "made by the others: grpc 102,310 once flat; "
+        "grpc (bdp_probe=false lookahead_bytes=4096): 201 once flat; websocket 40,000 at 2 s, still rising"
+    )
 
 
 def test_one_run_that_was_not_bounded_by_demand_is_enough_to_lose(tmp_path: Path) -> None:

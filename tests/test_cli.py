@@ -56,6 +56,7 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path) -> Callable[..., l
 
 TAKES = "(operation request_response takes: count, warmup, size_bytes)"
 WIRES = ", ".join(sorted(path.stem for path in (CONF / "protocol").glob("*.yaml")))
+SERVED = WIRES.replace("loopback, ", "")
 PROTOCOLS = f"(there are: {WIRES})"
 COUNT = "operation.count: expected a whole number, 1 or more, got"
 
@@ -77,6 +78,12 @@ COUNT = "operation.count: expected a whole number, 1 or more, got"
         ("tls=true", "tls: not supported yet; leave it false"),
         ("limits=5", "limits: expected keys, got 5"),
         ("operation=5", "protocol=loopback operation=5: Config group override must be a string or a list. Got int"),
+        (
+            "operation=stream,request_response",
+            "operation: a scenario chooses it; use scenario=stream",
+        ),
+        ("+operation.count=5", "operation.count: there already; leave out the +"),
+        ("protocol=tcp,", "protocol=tcp,: a comma with nothing after it; add a value or leave it out"),
         ("seed=1,2", "seed: one sweep has one seed; give one value"),
         ("fail_fast=true,false", "fail_fast: one sweep has one fail_fast; give one value"),
         ("seed=interval(1,5)", "seed=interval(1,5): this has no countable values; list them: seed=1,2"),
@@ -154,10 +161,13 @@ def test_a_value_is_quoted_as_the_message_says(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("", f"serve: say which protocol: protocol=NAME, one of {WIRES}"),
+        ("", f"serve: say which protocol: protocol=NAME, one of {SERVED}"),
+        ("tcp", "tcp: expected key=value; did you mean protocol=tcp?"),
+        ("tpc", "tpc: expected key=value; did you mean protocol=tcp?"),
+        ("7000 protocol=tcp", "7000: expected key=value (bakeoff serve --help)"),
         (
             "protocol=loopback",
-            f"protocol: loopback has no wire to serve on; choose another of {WIRES}",
+            f"protocol: loopback has no wire to serve on; choose one of {SERVED}",
         ),
         ("protocol=tcp,grpc", "protocol=tcp,grpc: give one value"),
         ("protocol=tcp --fast", "--fast: no such option (bakeoff serve --help)"),
@@ -182,6 +192,12 @@ def test_the_mistakes_of_all_cells_come_out_at_once_each_once(refused: Callable[
     ]
 
 
+def test_a_list_written_as_a_sweep_is_one_mistake(refused: Callable[..., list[str]]) -> None:
+    assert refused("scenario=backpressure", "protocol=loopback", "operation.quiet_s=0.5,1") == [
+        "operation.quiet_s: expected a list of 1 or more, each a number, 0 or more; write operation.quiet_s=[0.5,1]"
+    ]
+
+
 def test_a_database_that_cannot_be_written_is_a_mistake(refused: Callable[..., list[str]], folder: Path) -> None:
     (folder / "results.db").write_text("not a database, but a text of some length" * 5)
 
@@ -194,14 +210,14 @@ def test_mistakes_in_users_files_carry_file_and_line(refused: Callable[..., list
         "# @package _global_\nscenario: mine\noperation:\n  count: 012\n"
     )
     (folder / "scenario" / "yours.yaml").write_text("scenario: [1\n")
-    (folder / "scenario" / "stream.yaml").write_text("scenario: stream\n")
+    (folder / "scenario" / "stream.yaml").write_text("# @package _global_\nscenario: stream\n")
     ours = Path(__file__).parent.parent / "conf" / "scenario" / "stream.yaml"
 
     assert refused("--config-dir", str(folder), "scenario=mine") == [
         f"{folder}/scenario/mine.yaml:4: 012 is octal in YAML, because of the leading 0; write 12",
         f"{folder}/scenario/stream.yaml: would not be used, because {ours} has the same place and name; "
         "rename yours, say to scenario/my_stream.yaml",
-        f"{folder}/scenario/yours.yaml:2: did not find expected ',' or ']'",
+        f"{folder}/scenario/yours.yaml:2: did not find expected ',' or ']'; close the bracket",
     ]
 
 
@@ -236,7 +252,7 @@ def test_help_names_the_words_every_group_and_every_option(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     (folder / "scenario").mkdir()
-    (folder / "scenario" / "mine.yaml").write_text("scenario: mine\n")
+    (folder / "scenario" / "mine.yaml").write_text("# @package _global_\nscenario: mine\n")
     assert main(["--help", "--config-dir", str(folder)]) == 0
     text = capsys.readouterr().out
 

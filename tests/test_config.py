@@ -62,6 +62,8 @@ def test_what_is_no_count_is_refused(value: Any, said: str) -> None:
         ([], f"{QUIET} []"),
         ([-1], f"{QUIET} [-1]"),
         (0.5, f"{QUIET} 0.5 (write [0.5])"),
+        (float("nan"), f"{QUIET} nan"),
+        (-1, f"{QUIET} -1"),
         (["0.5"], f'{QUIET} ["0.5"]'),
         ([0.5, True], f"{QUIET} [0.5, true]"),
         ([0.5, float("inf")], f"{QUIET} [0.5, Infinity]"),
@@ -229,6 +231,14 @@ def test_what_a_constructor_finds_between_its_keys_is_a_mistake(monkeypatch: pyt
     assert problems() == ["protocol: this cannot be"]
 
 
+def test_a_knob_that_needs_another_is_named_as_on_the_command_line() -> None:
+    assert problems("stream", "grpc", protocol_={"lookahead_bytes": 4096}) == [
+        "protocol.lookahead_bytes: needs bdp_probe=false; add protocol.bdp_probe=false"
+    ]
+    (problem,) = problems("stream", "rsocket", protocol_={"credit": 0})
+    assert problem.startswith("protocol.credit: ")
+
+
 @pytest.mark.parametrize("protocol", options("protocol"))
 def test_the_default_codec_is_the_protocols_own(protocol: str) -> None:
     checked = cell("request_response", protocol)
@@ -304,17 +314,75 @@ def test_our_own_files_have_no_mistakes() -> None:
         ("a:\n  quiet_s: [1, -007]\n", "2: -007 is octal in YAML, because of the leading 0; write -7"),
         ("port: 1:30\n", "1: 1:30 counts in sixties in YAML; write it as one number, or in quotes"),
         ("count: 5\nwarmup: 1\ncount: 6\n", "3: 'count' is here twice, first in line 1; keep one"),
-        ("count: 5\n warmup: 1\n", "2: mapping values are not allowed in this context"),
+        (
+            "count: 5\n warmup: 1\n",
+            "2: mapping values are not allowed in this context; check the indentation of line 2",
+        ),
+        ("a:\n\tb: 1\n", "2: found character that cannot start any token; indent with spaces, not tabs"),
+        ("a: 1\n---\nb: 1\n", "2: but found another document; keep one document in the file"),
+        ("a: *b\n", "1: found undefined alias; put the value in quotes"),
+        ("a: @b\n", "1: found character that cannot start any token; put the value in quotes"),
+        ("a: [1\n", "2: did not find expected ',' or ']'; close the bracket"),
+        ("a: 'b\n", "2: found unexpected end of stream; close the quote"),
     ],
 )
 def test_a_file_that_means_something_else_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
-    file = tmp_path / "operation" / "mine.yaml"
+    file = tmp_path / "load" / "mine.yaml"
     file.parent.mkdir()
     file.write_text(text)
 
     with pytest.raises(Refused) as refused:
         yaml_files.refuse_bad_files(tmp_path)
     assert refused.value.problems == [f"{file}:{said}"]
+
+
+PACKAGE = "# @package _global_\n"
+
+
+@pytest.mark.parametrize(
+    ("group", "text", "said"),
+    [
+        ("scenario", "scenario: mine\n", "the first line must be `# @package _global_`"),
+        ("scenario", f"# A question?\n{PACKAGE}scenario: mine\n", "the first line must be `# @package _global_`"),
+        ("scenario", PACKAGE, "it is empty; write scenario: mine, and the keys that belong to it"),
+        ("scenario", f"{PACKAGE}repeats: 3\n", "it has no name; write scenario: mine"),
+        ("scenario", f"{PACKAGE}scenario: stream\n", "says scenario: stream; write scenario: mine"),
+        ("suite", f"{PACKAGE}suite: article\n", "says suite: article; write suite: mine"),
+        ("load", "", "it is empty; write name: mine, and the keys that belong to it"),
+        ("load", "- 1\n", "expected keys, got a list; write name: mine"),
+        ("load", "words\n", "expected keys, got text; write name: mine"),
+        (
+            "protocol",
+            "name: mine\n",
+            "it has no _target_; write _target_: and the dotted name of a class, such as adapters.tcp.Tcp",
+        ),
+    ],
+)
+def test_a_file_that_lacks_what_its_group_needs_is_refused(
+    tmp_path: Path, group: str, text: str, said: str
+) -> None:
+    file = tmp_path / group / "mine.yaml"
+    file.parent.mkdir()
+    file.write_text(text)
+
+    with pytest.raises(Refused) as refused:
+        yaml_files.refuse_bad_files(tmp_path)
+    assert refused.value.problems == [f"{file}: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("protocol/mine.yaml", "defaults:\n  - grpc\nname: mine\nbdp_probe: false\n"),
+        ("scenario/mine.yaml", f"\n# @x y\n{PACKAGE}scenario: mine\n"),
+        ("scenario/pieces/one.yaml", "asked: 5\n"),
+    ],
+)
+def test_a_file_may_build_on_others_and_be_a_piece_of_others(tmp_path: Path, file: str, text: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+
+    yaml_files.refuse_bad_files(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +398,7 @@ def test_a_file_that_means_what_it_says_is_accepted(tmp_path: Path, text: str) -
 def test_a_users_file_that_would_lose_to_ours_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "protocol" / "tcp.yaml"
     file.parent.mkdir()
-    file.write_text("name: tcp\n")
+    file.write_text("name: tcp\n_target_: adapters.tcp.Tcp\n")
 
     with pytest.raises(Refused) as refused:
         yaml_files.refuse_bad_files(tmp_path)

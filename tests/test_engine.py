@@ -278,3 +278,11 @@ def test_explicit_addresses_work_or_are_refused_plainly(host: str) -> None:
         assert "cannot listen at host=::1" in record.reason
     else:
         assert record.verdict == "ok"
+
+
+def test_what_two_processes_got_of_the_core_they_share_is_recorded() -> None:
+    record = execute(cell("request_response", "tcp", load_={"placement": "same"}))
+    found = {name: value for name, (value, _) in record.measurements.items()}
+
+    assert found["busy_pct"] == pytest.approx(found["server_cpu_pct"] + found["driver_cpu_pct"])
+    assert "busy_pct" not in execute(cell("stream", "tcp", load_={"placement": "free"})).measurements

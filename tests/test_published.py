@@ -85,6 +85,7 @@ def test_the_size_of_another_message_is_not_compared(report: Reporter) -> None:
     report.write([payload_run("protobuf", message="cjk", size_bytes=12_030)])
 
     assert not any("published" in line for line in report.notes("payload"))
+    assert "ankurm.com" not in report("payload")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_a_published_tie_agrees_with_a_tie_only(
     [
         (120, 300, "websocket is faster", "agrees"),
         (300, 120, "grpc is faster", "differs"),
-        (300, 300, "no clear difference", "differs"),
+        (300, 300, "no clear difference", "undecided here"),
     ],
 )
 def test_a_published_difference_agrees_with_the_same_one_only(
@@ -123,11 +124,76 @@ def test_a_published_difference_agrees_with_the_same_one_only(
     assert line.endswith(f": {ours} (published 0.41x, websocket faster: {word})")
 
 
+def test_a_published_ratio_within_our_bracket_is_undecided(report: Reporter) -> None:
+    report.write([*calls("grpc", 340, 345, 350), *calls("rsocket", 300, 303, 306)])
+
+    assert note(report, "request_response", "grpc against rsocket") == (
+        "grpc against rsocket: 1.14x [1.11, 1.17]: rsocket is faster "
+        "(published 1.14x, no clear difference: undecided here)"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"connections": 10}, {"size_bytes": 1024}, {"config": {"load": {"arrival": "open"}}}],
+    ids=["connections", "body", "arrival"],
+)
+def test_figures_are_quoted_only_where_they_can_apply(report: Reporter, changes: dict[str, Any]) -> None:
+    report.write([*calls("grpc", 300, 305, **changes), *calls("websocket", 120, 122, **changes)])
+
+    printed = report("request_response")
+
+    assert "websocket is faster" in printed
+    assert "published" not in printed
+
+
+def test_stream_figures_are_not_quoted_for_ten_connections(report: Reporter) -> None:
+    report.write([stream_run("grpc", repeat, 40_000, connections=10) for repeat in range(2)])
+
+    assert "published" not in report("stream")
+
+
+def test_a_second_run_of_the_source_is_called_so(report: Reporter) -> None:
+    report.write(calls("grpc", 300, 301))
+
+    assert "websocket (second run) p50 124.0 µs, p99 1,448.0 µs" in report("request_response", "--format", "md")
+
+
+def test_a_count_that_rose_as_published_and_then_stopped_differs(report: Reporter) -> None:
+    stopped = backpressure_run("grpc", 0, [10_000, 20_000, 40_000], producer="gated", plateau_after_s=4.5)
+    report.write([stopped])
+
+    [row] = report.rows("backpressure")
+
+    assert row["final_messages"] == "40000"
+    assert note(report, "backpressure", "grpc gated").endswith(
+        "still rising; differs: as published up to 2 s, but here it stopped at 40,000 messages after 4.5 s"
+    )
+
+
+def test_rows_that_differ_in_a_setting_are_told_apart_where_they_are_named(report: Reporter) -> None:
+    gated: dict[str, Any] = {"producer": "gated", "bounded_by": "nothing"}
+    report.write(
+        [
+            backpressure_run("grpc", 0, [9_000, 19_000, None], config={"operation": {"mark": mark}}, **gated)
+            for mark in (64, 1024)
+        ]
+    )
+
+    notes = report.notes("backpressure")
+
+    assert "nothing: still rising at the end (grpc mark=1024, grpc mark=64)" in notes
+    assert [line.partition("rising; ")[2] for line in notes if line.startswith("grpc gated")] == [
+        f"mark={mark}: here still rising by then, in the end bounded by nothing: agrees" for mark in (1024, 64)
+    ]
+
+
 def test_tails_are_compared_by_their_values(report: Reporter) -> None:
     report.write([*calls("grpc", 300, 300), *calls("websocket", 100, 100, p99_us=1500)])
 
     assert note(report, "request_response", "websocket 15.0") == (
-        "websocket 15.0 against grpc 2.0: grpc is steadier (published 15.4 against 3.3, grpc steadier: agrees)"
+        "websocket 15.0 against grpc 2.0, 7.50x [7.50, 7.50]: grpc is steadier "
+        "(published 15.4 against 3.3, grpc steadier: agrees)"
     )
 
 
@@ -148,7 +214,7 @@ def test_one_run_each_agrees_with_nothing_and_differs_from_nothing(report: Repor
 
     assert "agrees" not in said
     assert "differs" not in said
-    assert "grpc p50 302.0, p99 994.7" in said
+    assert "grpc p50 302.0 µs, p99 994.7 µs" in said
 
 
 def test_back_pressure_is_compared_by_shape(report: Reporter) -> None:

@@ -78,12 +78,26 @@ def test_without_names_only_tables_with_data_are_printed(report: Reporter) -> No
     assert [title for title in ("PROTOCOLS", "REQUEST", "STREAM", "BACK-PRESSURE") if title in printed] == []
 
 
-def test_a_table_asked_for_without_data_says_so(report: Reporter) -> None:
-    report.write([payload_run("json")])
+@pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
+def test_a_table_asked_for_without_data_is_one_line(report: Reporter, form: str) -> None:
+    sweep = report.write([payload_run("json")])
 
-    assert report.lines("stream")[-1] == "no runs of this kind in this sweep"
-    assert report("stream", "--format", "csv") == "sweep_id\n"
-    assert report.json("stream")["sweeps"][0]["tables"][0]["rows"] == []
+    assert report.refused("stream", "--format", form) == (
+        f"bakeoff report: no stream runs in sweep {sweep}; it has: payload"
+    )
+    assert report.refused("protocols", "--format", form) == (
+        f"bakeoff report: no runs for the table protocols in sweep {sweep}; it has: payload"
+    )
+
+
+def test_a_table_that_only_some_of_the_sweeps_have_is_empty_in_the_others(report: Reporter) -> None:
+    report.write([payload_run("json")], 1)
+    report.write([latency_run("grpc", 0, 300)], 2)
+
+    assert "no runs of this kind in this sweep" in report("payload", "--all")
+    assert report.refused("stream", "--all") == (
+        "bakeoff report: no stream runs in any of 2 sweeps; they have: payload, request_response"
+    )
 
 
 def test_the_header_counts_runs_by_verdict(golden: Reporter) -> None:
@@ -94,6 +108,7 @@ def test_an_unfinished_plan_says_how_far_it_came(report: Reporter) -> None:
     report.write([latency_run("grpc", repeat, 300) for repeat in range(3)], planned=63, ended=False)
 
     assert "3 of 63 runs, all ok" in report()
+    assert report.lines()[-1] == "unfinished: 60 of 63 runs never started"
 
 
 def test_a_sweep_without_runs_is_no_failure(report: Reporter) -> None:

@@ -412,6 +412,96 @@ def test_runs_that_disagree_about_the_bound_are_counted(report: Reporter) -> Non
     assert "buffers (172 kB) 2/3, nothing 1/3" in report("backpressure")
 
 
+def test_a_codec_that_cannot_carry_the_message_is_shown_whatever_the_verdict(report: Reporter) -> None:
+    no = {"size_bytes": None, "hex": None, "encode_ns": None, "decode_ns": None, "representable": "no"}
+    why: dict[str, Any] = {"verdict": "unsupported", "reason": "nan is not representable: JSON has no NaN"}
+    refused = payload_run("json", 0, message="nan", **no, **why)
+    refused.findings = {**refused.findings, "reason": "JSON has no NaN"}
+    report.write([payload_run("cbor", 0, message="nan"), refused])
+
+    rows = {row["codec"]: row for row in report.rows("payload")}
+    [line] = [line for line in report.lines("payload") if line.startswith("json ") and "cannot" not in line]
+
+    assert (rows["json"]["verdict"], rows["json"]["size_bytes"]) == ("unsupported", "")
+    assert rows["cbor"]["size_ratio"] == "1"
+    assert "not representable" in line
+    assert "json cannot carry nan unchanged: JSON has no NaN" in report.notes("payload")
+
+
+def test_a_row_that_was_launched_on_a_busy_machine_is_named(report: Reporter) -> None:
+    busy, quiet = ({"conditions": {**CONDITIONS, "load_average": load}} for load in (3.25, 1.5))
+    report.write(
+        [
+            latency_run("grpc", 0, 300, **quiet),
+            latency_run("grpc", 1, 301, **busy),
+            *three("websocket", 120, 121, **quiet),
+            *three("rsocket", 290, 291),
+        ]
+    )
+
+    assert [note for note in report.notes("request_response") if note.startswith("disturbed")] == [
+        "disturbed: at launch the 1-minute load average was above the number of CPUs: grpc (up to 3.2 in 1/2)"
+    ]
+    assert {row["protocol"]: row["runs"] for row in report.rows("request_response")}["grpc"] == "2"
+
+
+def test_processes_that_did_not_get_their_core_are_named(report: Reporter) -> None:
+    runs = [stream_run("grpc", r, 40_000, placement="same", busy_pct=71.0) for r in range(2)]
+    runs += [stream_run("websocket", r, 60_000, placement="same", busy_pct=99.0) for r in range(2)]
+    report.write(runs)
+
+    assert [note for note in report.notes("stream") if note.startswith("disturbed")] == [
+        "disturbed: both processes together got less of their core than 85 %, so that p99 and rates are not the "
+        "protocol's alone: grpc (71 %)"
+    ]
+
+
+def test_nothing_is_said_of_disturbances_that_were_not_recorded(report: Reporter) -> None:
+    report.write([*three("grpc", 300, 301), stream_run("grpc", 0, 40_000)])
+
+    assert "disturbed" not in report()
+
+
+def test_calls_that_share_a_connection_are_said_so(report: Reporter) -> None:
+    shared = {"connections": 16, "conditions": {**CONDITIONS, "multiplex": True}}
+    report.write(three("grpc", 300, 301, **shared))
+
+    [table] = report.json("request_response")["sweeps"][0]["tables"]
+
+    assert "16 calls at a time on 1 connection" in table["conditions"]
+    assert not any("16 connections" in said for said in table["conditions"])
+
+
+def test_a_floor_that_nothing_can_be_a_multiple_of_says_why(report: Reporter) -> None:
+    report.write([*three("tcp", 50, 51), *three("websocket", 120, 121)], 1)
+    report.write([*three("tcp", 50), *three("grpc", 300)], 2)
+    report.write([*three("tcp", 50, 51), *three("grpc", 300, 301)], 3)
+
+    found = [
+        [note for note in report.notes("request_response", "--sweep", f"01KG{n:022d}") if "a dash, as" in note]
+        for n in (1, 2, 3)
+    ]
+
+    assert found == [
+        [
+            "x floor: a dash, as it needs tcp with codec json under the same conditions, and 2 good runs of both",
+        ],
+        ["x floor: a dash, as it needs 2 good runs of the row and of tcp"],
+        [],
+    ]
+
+
+def test_errors_are_a_column_of_the_text_only_where_there_are_any(report: Reporter) -> None:
+    report.write([*three("grpc", 300, 301)], 1)
+    report.write([*three("grpc", 300, 301, errors=1)], 2)
+
+    clean, faulty = (report("request_response", "--sweep", f"01KG{n:022d}") for n in (1, 2))
+
+    assert ("no errors in any run" in clean, "no errors in any run" in faulty) == (True, False)
+    assert ("errors\n" in clean, "errors\n" in faulty) == (False, True)
+    assert [row["errors"] for row in report.rows("request_response", "--sweep", f"01KG{1:022d}")] == ["0"]
+
+
 def test_a_codec_that_cannot_carry_the_message_says_why(report: Reporter) -> None:
     no = {"size_bytes": None, "hex": None, "encode_ns": None, "decode_ns": None, "representable": "no"}
     nan = {"message": "nan"}

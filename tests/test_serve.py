@@ -87,11 +87,20 @@ async def test_a_loop_without_signal_handlers_still_serves(
 
 @pytest.mark.parametrize("protocol", WIRES)
 def test_every_protocol_with_a_wire_says_how_to_talk_to_it(protocol: str) -> None:
-    lines = (CONF / "protocol" / f"{protocol}.yaml").read_text().splitlines()
+    told = TALK.fullmatch((CONF / "protocol" / f"{protocol}.yaml").read_text().splitlines()[1])
 
-    assert lines[1].startswith(TALK)
-    assert "{port}" in lines[1]
-    assert talk(cell("backpressure", protocol), (CONF,)) == f"talk to it with: {lines[1].removeprefix(TALK)}"
+    assert told is not None
+    assert "{port}" in told[2]
+    assert talk(cell("backpressure", protocol, told[1] or "default"), (CONF,)) == f"talk to it with: {told[2]}"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "codec", "needed"), [("rsocket", "default", "json"), ("grpc", "json", "protobuf")]
+)
+def test_a_hint_that_another_codec_needs_names_that_codec(protocol: str, codec: str, needed: str) -> None:
+    how = talk(cell("backpressure", protocol, codec), (CONF,))
+
+    assert how == f"start with codec={needed} to talk by hand"
 
 
 def test_a_users_own_protocol_without_that_line_names_the_methods(tmp_path: Path) -> None:

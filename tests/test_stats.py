@@ -8,69 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.report.stats import compare, estimate, least_n, percentile
+from runner.report.stats import compare, estimate
 
 positive = st.floats(min_value=1e-3, max_value=1e9)
 some = st.lists(positive, min_size=1, max_size=60)
 unhurried = settings(deadline=None)  # a loaded machine is no failure
 
 
-@pytest.mark.parametrize(
-    ("values", "q", "expected"),
-    [
-        (range(1, 21), 95, 19.0),
-        (range(1, 101), 50, 50.0),
-        (range(1, 101), 99, 99.0),
-        (range(1, 1001), 99.9, 999.0),
-        (range(1, 10_001), 99.99, 9999.0),
-        (range(1, 1001), 100, 1000.0),
-        ([7], 50, 7.0),
-        ([2, 1], 50, 1.0),
-        ([1, 2, 3], 50, 2.0),
-    ],
-)
-def test_a_percentile_is_the_value_of_nearest_rank(values: range, q: float, expected: float) -> None:
-    assert percentile(list(values), q) == expected
-
-
-@pytest.mark.parametrize(("q", "n"), [(50, 1), (90, 10), (95, 20), (99, 100), (99.9, 1_000), (99.99, 10_000)])
-def test_a_percentile_needs_enough_samples(q: float, n: int) -> None:
-    assert least_n(q) == n
-    assert percentile([1.0] * n, q) == 1.0
-    assert percentile([1.0] * (n - 1), q) is None
-
-
-def test_nothing_has_no_percentile_and_no_median() -> None:
-    assert percentile([], 50) is None
+def test_nothing_has_no_median() -> None:
     assert estimate([]) is None
-
-
-@unhurried
-@given(some, st.sampled_from([50, 90, 95]))
-def test_a_percentile_is_always_one_of_the_values(values: list[float], q: float) -> None:
-    found = percentile(values, q)
-
-    assert found is None or found in values
-
-
-@unhurried
-@given(st.lists(positive, min_size=100, max_size=160), st.randoms())
-def test_percentiles_do_not_depend_on_order_and_rise(values: list[float], rng: random.Random) -> None:
-    shuffled = rng.sample(values, len(values))
-
-    found = [percentile(values, q) or 0.0 for q in (50, 90, 95, 99)]
-
-    assert found == [percentile(shuffled, q) for q in (50, 90, 95, 99)]
-    assert [min(values), *found, max(values)] == sorted([min(values), *found, max(values)])
-
-
-@unhurried
-@given(st.lists(positive, min_size=1, max_size=60), st.integers(min_value=0, max_value=2))
-def test_percentiles_keep_their_order_when_rounded_alike(values: list[float], digits: int) -> None:
-    found = [min(values), percentile(values, 50), percentile(values, 90), percentile(values, 95), max(values)]
-    shown = [float(f"{value:.{digits}f}") for value in found if value is not None]
-
-    assert shown == sorted(shown)
 
 
 def test_one_run_is_a_value_without_a_bracket() -> None:

@@ -209,6 +209,7 @@ async def test_a_credited_stream_gives_exactly_what_was_paid_for(websocket_port:
         ("STREAM AAPL -1 0", "ERR invalid_argument: count and delayMs must be 0 or more"),
         ("CREDITED", "ERR invalid_argument: usage: CREDITED <symbol>, then MORE <n>"),
         ("ECHO hello", "ERR invalid_argument: usage: ECHO, then one binary frame"),
+        ("MORE 3", "ERR no credited stream"),
         ("RUN now", "ERR invalid_argument: usage: RUN"),
     ],
 )
@@ -235,6 +236,30 @@ async def test_a_command_during_a_stream_is_refused_and_the_stream_goes_on(webso
             await ws.send(late)
         await ws.send("QUOTE AAPL")
         assert json.loads(await ws.recv())["seq"] == 42
+
+
+async def test_a_grant_after_another_command_belongs_to_no_stream(websocket_port: int) -> None:
+    async with console(websocket_port) as ws:
+        await ws.send("CREDITED AAPL")
+        await ws.send("STOP")
+        assert await ws.recv() == "END 0"
+        await ws.send("MORE 3")  # may have crossed the END: no answer
+        await ws.send("QUOTE AAPL")
+        assert json.loads(await ws.recv())["seq"] == 42
+        await ws.send("MORE 3")
+        assert await ws.recv() == "ERR no credited stream"
+
+
+async def test_a_command_in_the_middle_of_a_flood_is_answered(websocket_port: int) -> None:
+    async with console(websocket_port) as ws:
+        await ws.send("UNBOUNDED AAPL")
+        await ws.recv()
+        await ws.send("QUOTE AAPL")
+        while (said := await ws.recv()) != "ERR busy":
+            assert "seq" in json.loads(said)
+        await ws.send("STOP")
+        while not str(await ws.recv()).startswith("END "):
+            pass
 
 
 async def test_a_command_that_waits_for_its_body_takes_nothing_else(websocket_port: int) -> None:

@@ -164,6 +164,12 @@ def test_a_key_that_only_the_swept_scenarios_have_is_theirs(planned: Planned) ->
     assert [c.cell.config["operation"]["consumer"] for c in cells] == ["eager", "eager"]
 
 
+def test_the_operation_that_the_scenario_chooses_may_be_said_too(planned: Planned) -> None:
+    cells = planned("scenario=stream", "operation=stream", "operation.consumer=eager", "protocol=loopback")
+
+    assert [(c.cell.scenario, c.cell.operation.name) for c in cells] == [("stream", "stream")]
+
+
 def test_a_glob_chooses_options(planned: Planned) -> None:
     assert [c.cell.protocol for c in planned("protocol=glob(*oop*)")] == ["loopback"]
 

@@ -148,7 +148,7 @@ def _candidates(group: Sequence[Row], rule: Rule) -> list[Candidate]:
             found[side.row.key] = Candidate(side.name, run.protocol)
         else:
             subject = run.codec if rule.of == "codec" else side.row.key[4]
-            found[side.row.key] = Candidate(f"{subject} {run.variant}".strip(), subject)
+            found[side.row.key] = Candidate(f"{subject} ({run.variant})" if run.variant else subject, subject)
     for row in group:
         found[row.key].runs += row.runs
     return list(found.values())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, TextIO
 
 from runner.report import header, needs, published
-from runner.report.context import Context
+from runner.report.context import OPERATIONS, Context
 from runner.report.read import ReportError, Sweep, open_report, sweep_named, sweeps
 from runner.report.render import FORMATS, Report, Section, comma_separated, javascript, markdown, text
 from runner.report.table import Table
@@ -24,7 +24,8 @@ TIMED = {"payload", "request_response", "stream"}
 READING = (
     "[a, b]: least and most of the runs (range, 2 to 4 runs) or a 95 % bootstrap interval over runs (from 5); the "
     "bracket of a ratio is what those allow. A difference is claimed where that bracket excludes 1 and the medians "
-    "differ by more than 5 %. A dash: not measured, or too few samples."
+    "differ by more than 5 %; of runs that measure the same, two ranges of 3 separate by chance 1 time in 10, of 2 "
+    "1 time in 3. A dash: not measured, or too few samples."
 )
 
 
@@ -130,12 +131,16 @@ def _report(asked: argparse.Namespace, names: Sequence[str]) -> str:
 
 
 def built(chosen: Sequence[Sweep], database: str, names: Sequence[str], published_names: str) -> Report:
-    """The sections; without `names` every table that has data, with them these even where they have none."""
+    """The sections; without `names` every table that has data, with them these, empty where only some of the sweeps
+    have data. Raises ReportError for one that has data in none.
+    """
     rules, sources = needs.load(), published.load(published_names)
     sections = []
+    found: set[str] = set()
     for sweep in chosen:
         context = Context(sweep, rules, sources)
         built = [(name, TABLES[name](context)) for name in names or TABLES]
+        found |= {name for name, table in built if table}
         tables = [table or _empty(name) for name, table in built if names or (table and table.by_itself)]
         sections.append(
             Section(
@@ -146,6 +151,8 @@ def built(chosen: Sequence[Sweep], database: str, names: Sequence[str], publishe
                 header.attention(sweep),
             )
         )
+    if missing := [name for name in names if name not in found]:
+        raise ReportError(_missing(missing[0], chosen))
     shown = [table for section in sections for table in section.tables]
     quoted = {name for table in shown for name in table.sources}
     closing = [READING] if any(table.name in TIMED and table.rows for table in shown) else []
@@ -153,6 +160,13 @@ def built(chosen: Sequence[Sweep], database: str, names: Sequence[str], publishe
     if quoted:
         closing.append("ratios and shapes compare with published ones, absolute numbers do not")
     return Report(sections, closing)
+
+
+def _missing(name: str, chosen: Sequence[Sweep]) -> str:
+    has = ", ".join(sorted({operation for sweep in chosen for operation in sweep.operations})) or "no runs"
+    where = f"sweep {chosen[0].sweep_id}" if len(chosen) == 1 else f"any of {len(chosen)} sweeps"
+    what = f"{name} runs" if name in OPERATIONS else f"runs for the table {name}"
+    return f"no {what} in {where}; it has: {has}" if len(chosen) == 1 else f"no {what} in {where}; they have: {has}"
 
 
 def _empty(name: str) -> Table:

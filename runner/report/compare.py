@@ -54,12 +54,19 @@ def named(rows: Sequence[Row]) -> list[Side]:
         words = [protocol]
         words += [engine] if several(1, protocol) else []
         words += [codec] if several(2, protocol) else []
-        words += [variant] if variant else []
+        words += [f"({variant})"] if variant else []
         words += [style for i, style in enumerate(styles, 4) if several(i, protocol)]
         same = [other for other in rows if other.key == row.key]
         words += [row.first.scenario] if len({other.first.scenario for other in same}) > 1 else []
         sides.append(Side(row, " ".join(words)))
     return sides
+
+
+def quotable(row: Row) -> bool:
+    """Whether published figures can apply: they are of one connection, quotes, and a closed loop."""
+    under = row.under
+    wanted = {"connections": 1, "size_bytes": 0, "arrival": "closed"}
+    return all(under.get(key, value) == value for key, value in wanted.items())
 
 
 def sentences(
@@ -73,7 +80,9 @@ def sentences(
         for heading, members, quoting in _sets(candidates):
             where = rows.differing(members[0])
             lines = []
-            for line in _pairs(named(members), measure, published if quoting else (), operation):
+            for line in _pairs(
+                named(members), measure, published if quoting and quotable(members[0]) else (), operation
+            ):
                 if line is None:
                     unclaimed += 1
                 else:
@@ -167,7 +176,7 @@ def _line(
     quoted = f" ({agreement(reading, timing, found, measure)})" if timing and reading else ""
     if measure.values:
         first, second = (number(_middle(side.row, measure.metric), 1) for side in (one, other))
-        said = f"{one.name} {first} against {other.name} {second}"
+        said = f"{one.name} {first} against {other.name} {second}, {spread(found)}"
     else:
         said = f"{one.name} against {other.name}: {spread(found)}"
     return f"{said}: {verdict(found, one, other, measure)}{quoted}"
@@ -187,7 +196,11 @@ def verdict(found: Comparison, one: Side, other: Side, measure: Measure) -> str:
 
 
 def agreement(reading: Reading, timing: Timing, ours: Comparison, measure: Measure) -> str:
-    """What was published of the pair, and whether ours says the same. `ours`: the same pair, the same way round."""
+    """What was published of the pair, and whether ours says the same. `ours`: the same pair, the same way round.
+
+    agrees: the same is claimed; undecided here: nothing is claimed here but there, or what was published lies
+    within our bracket; differs: something else is claimed.
+    """
     first, second = (timing.value(name, reading.metric) for name in reading.pair)
     said = []
     if first and second:
@@ -200,15 +213,20 @@ def agreement(reading: Reading, timing: Timing, ours: Comparison, measure: Measu
         better = (reading.pair[0] == reading.higher) == measure.more_is_better
         said.append(f"{reading.pair[0 if better else 1]} {measure.better}")
     higher = None if ours.higher is None else reading.pair[ours.higher]
-    return f"published {', '.join(said)}: {'agrees' if higher == reading.higher else 'differs'}"
+    within = bool(first and second and ours.low <= first / second <= ours.high)
+    other = "undecided here" if higher is None or within else "differs"
+    return f"published {', '.join(said)}: {'agrees' if higher == reading.higher else other}"
 
 
 def quoted_figures(
-    published: Sequence[Published], operation: str, metrics: Sequence[tuple[str, str, int]]
+    rows: Rows, published: Sequence[Published], operation: str, metrics: Sequence[tuple[str, str, str, int]]
 ) -> list[str]:
-    """What was printed elsewhere, one line per source. `metrics`: (metric, how it is called, decimals)."""
+    """What was printed elsewhere, one line per source; none where it applies to no row.
+
+    `metrics`: (metric, how it is called, its unit, decimals).
+    """
     lines = []
-    for source in published:
+    for source in published if any(map(quotable, rows.all)) else ():
         timing: Timing | None = getattr(source, operation)
         if timing is None:
             continue
@@ -217,11 +235,11 @@ def quoted_figures(
         for figure in timing.figures:
             seen[figure.protocol] += 1
             values = [
-                f"{say} {number(value, digits)}"
-                for metric, say, digits in metrics
+                f"{say} {number(value, digits)} {unit}".strip()
+                for metric, say, unit, digits in metrics
                 if (value := figure.value(metric)) is not None
             ]
-            again = " again" if seen[figure.protocol] > 1 else ""
+            again = " (second run)" if seen[figure.protocol] > 1 else ""
             parts.append(f"{figure.protocol}{again} {', '.join(values)}")
         lines.append(f"published ({source.name}): {'; '.join(parts)}")
     return lines

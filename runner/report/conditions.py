@@ -6,7 +6,7 @@ column, and no ratio crosses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,22 @@ from runner.report.read import Run
 
 @dataclass(frozen=True)
 class Condition:
-    """`of`: its value in a run, None where not recorded. `say`: how that reads; "" if it goes without saying."""
+    """`of`: its value in a run, None where not recorded. `say`: how that reads; "" if it goes without saying.
+
+    `covers`: the keys of the configuration that it stands for, dotted.
+    """
 
     key: str
     head: str
     of: Callable[[Run], Any]
     say: Callable[[Any], str]
+    covers: tuple[str, ...] = ()
+
+    def words(self, under: Mapping[str, Any]) -> str:
+        """How its value among those of the conditions `under` reads."""
+        if self is CONNECTIONS and under.get(MULTIPLEX.key):
+            return f"{counted(under[self.key], 'call')} at a time on 1 connection"
+        return self.say(under[self.key])
 
 
 def _knob(key: str) -> Callable[[Run], Any]:
@@ -60,31 +70,53 @@ _PLACES = {
 }
 
 LABEL = Condition("label", "label", lambda run: run.label, lambda name: f"label {name}" if name else "")
-PLACEMENT = Condition("placement", "placement", lambda run: run.placement, lambda at: _PLACES.get(at, at))
+PLACEMENT = Condition(
+    "placement", "placement", lambda run: run.placement, lambda at: _PLACES.get(at, at), ("load.placement",)
+)
 CONNECTIONS = Condition(
-    "connections", "connections", lambda run: run.connections, lambda n: counted(n, "connection")
+    "connections",
+    "connections",
+    lambda run: run.connections,
+    lambda n: counted(n, "connection"),
+    ("load.connections",),
 )
 MULTIPLEX = Condition(
     "multiplex",
     "multiplexed",
     lambda run: bool(run.condition("multiplex")),
-    lambda on: "calls share one connection" if on else "",
+    lambda _: "",  # said with the connections
+    ("load.multiplex",),
 )
-BODY = Condition("size_bytes", "body\nbytes", _body, _say_body)
+BODY = Condition("size_bytes", "body\nbytes", _body, _say_body, ("operation.size_bytes",))
 ARRIVAL = Condition(
-    "arrival", "arrival", lambda run: run.setting("load", "arrival") or "closed", lambda kind: f"{kind} loop"
+    "arrival",
+    "arrival",
+    lambda run: run.setting("load", "arrival") or "closed",
+    lambda kind: f"{kind} loop",
+    ("load.arrival", "load.name"),
 )
-ASKED = Condition("asked", "asked", _asked, lambda n: f"{number(n)} asked for")
+ASKED = Condition("asked", "asked", _asked, lambda n: f"{number(n)} asked for", ("operation.asked",))
 SETTLE = Condition(
-    "settle_s", "settle s", _knob("settle_s"), lambda s: f"watched until flat, {plain(s)} s longer at most"
+    "settle_s",
+    "settle s",
+    _knob("settle_s"),
+    lambda s: f"watched until flat, {plain(s)} s longer at most",
+    ("operation.settle_s",),
 )
 CEILING = Condition(
     "max_rss_mb",
     "ceiling MB",
     lambda run: run.setting("limits", "max_rss_mb"),
     lambda mb: f"memory ceiling {number(mb)} MB",
+    ("limits.max_rss_mb",),
 )
-MESSAGE = Condition("message", "message", lambda run: run.findings.get("message"), lambda _: "")
+MESSAGE = Condition(
+    "message",
+    "message",
+    lambda run: run.findings.get("message") or run.setting("operation", "message"),
+    lambda _: "",
+    ("operation.message",),
+)
 ENVIRONMENT = Condition("environment", "environment", lambda run: run.environment, lambda _: "")
 
 PROCESS = (
@@ -101,6 +133,52 @@ PROCESS = (
 def counted_after_warmup(noun: str) -> tuple[Condition, Condition]:
     """How many `noun` were measured, and how many before that were dropped."""
     return (
-        Condition("count", noun, _knob("count"), lambda n: f"{number(n)} {noun}"),
-        Condition("warmup", "warm-up", _knob("warmup"), lambda n: f"{number(n)} warm-up {noun} dropped"),
+        Condition("count", noun, _knob("count"), lambda n: f"{number(n)} {noun}", ("operation.count",)),
+        Condition(
+            "warmup",
+            "warm-up",
+            _knob("warmup"),
+            lambda n: f"{number(n)} warm-up {noun} dropped",
+            ("operation.warmup",),
+        ),
     )
+
+
+def other_settings(runs: Sequence[Run], known: Sequence[Condition], named: Sequence[str]) -> Condition:
+    """The keys of the configuration that differ among `runs` and that nothing else tells apart: neither one of the
+    conditions `known` nor, for the keys of the operation that are `named`, the name of a row.
+    """
+    covered = {key for condition in known for key in condition.covers}
+    covered |= {f"operation.{name}" for name in named}
+    settings = [_settings(run) for run in runs if run.config]
+    values: dict[str, set[str]] = {}
+    for key in dict.fromkeys(key for found in settings for key in found):
+        values[key] = {found[key] for found in settings if key in found}
+    differing = [key for key in values if key not in covered and len(values[key]) > 1]
+
+    def of(run: Run) -> str | None:
+        found = _settings(run)
+        if not found:
+            return None
+        return " ".join(f"{key.removeprefix('operation.')}={found[key]}" for key in differing if key in found)
+
+    return Condition("settings", "settings", of, lambda said: said)
+
+
+def _settings(run: Run) -> dict[str, str]:
+    """Dotted key -> value, of all that may change what is measured; protocol and codec are in a row's name."""
+    found: dict[str, str] = {}
+    for section in ("operation", "load", "limits", "record", "host", "port", "tls"):
+        _flatten(section, run.config.get(section), found)
+    return found
+
+
+def _flatten(key: str, value: Any, found: dict[str, str]) -> None:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name != "_target_":
+                _flatten(f"{key}.{name}", inner, found)
+    elif isinstance(value, list | tuple):
+        found[key] = f"[{','.join(map(str, value))}]"
+    else:
+        found[key] = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

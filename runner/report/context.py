@@ -53,7 +53,8 @@ class Context:
         if operation not in self._rows:
             found, more = OPERATIONS[operation]
             runs = self.sweep.runs(operation)
-            self._rows[operation] = rows_of(runs, found, self.choosing.floor, self.letters, more)
+            conditions = [*found, c.other_settings(runs, found, more)]
+            self._rows[operation] = rows_of(runs, conditions, self.choosing.floor, self.letters, more)
         return self._rows[operation]
 
     @cached_property

@@ -56,7 +56,7 @@ def runs_in_words(sweep: Sweep) -> str:
 
 
 def attention(sweep: Sweep) -> list[str]:
-    """What is not ok, one line for each row of a table; nothing if all is."""
+    """What is not ok, one line for each row of a table, and what of the plan is missing; nothing if all is well."""
     groups: dict[tuple[str, ...], list[Problem]] = {}
     for problem in sweep.problems:
         groups.setdefault((problem.verdict, _cell(problem, sweep)), []).append(problem)
@@ -65,12 +65,15 @@ def attention(sweep: Sweep) -> list[str]:
         for key, words in (("python_debug", "python's debug mode"), ("asyncio_debug", "asyncio's debug mode"))
         if any(found.get(key) for found in sweep.environments.values())
     ]
+    never = sweep.planned - sum(sweep.verdicts.values())
+    unfinished = f"unfinished: {number(never)} of {counted(sweep.planned, 'run')} never started"
+    last = [unfinished] if never > 0 else []
     if not groups:
-        return lines
+        return lines + last
     ordered = sorted(groups, key=lambda name: VERDICTS.index(name[0]) if name[0] in VERDICTS else len(VERDICTS))
     noun = "row needs" if len(groups) == 1 else "rows need"
     lines.append(f"{len(groups)} {noun} attention:")
-    return lines + [f"  {': '.join(name)} {_why(groups[name])}" for name in ordered]
+    return [*lines, *(f"  {': '.join(name)} {_why(groups[name])}" for name in ordered), *last]
 
 
 def _cell(problem: Problem, sweep: Sweep) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from runner.report.compare import spread
 from runner.report.figures import counted, digits_for, listed, number, plain
 from runner.report.needs import Rule
-from runner.report.read import Run
+from runner.report.read import Run, made_once_flat
 from runner.report.stats import compare, estimate
 
 Values = Callable[[Run], float | None]
@@ -121,8 +121,8 @@ def _bounded(rule: Rule, candidates: Sequence[Candidate]) -> Answer:
     said = f"bounded by {word}"
     if exact and word == "demand":
         said = f"made exactly the {number(run.metrics.get('asked', 0))} asked for, at every quiet period"
-    others = [f"{c.name} {_made(c)}" for c in candidates if c not in kept]
-    return Answer(kept, said + (f"; made by the others: {', '.join(others)}" if others else ""), support)
+    others = [f"{c.name}{':' if c.name.endswith(')') else ''} {_made(c)}" for c in candidates if c not in kept]
+    return Answer(kept, said + (f"; made by the others: {'; '.join(others)}" if others else ""), support)
 
 
 def _exact(run: Run) -> bool:
@@ -134,10 +134,18 @@ def _bounds(candidate: Candidate) -> str:
 
 
 def _made(candidate: Candidate) -> str:
-    """The last count that was reached, as median over runs."""
+    """The count once it stood still, else the last one that was reached, as medians over runs."""
+    ends = [made for run in candidate.good if (made := made_once_flat(run)) is not None]
+    flat = estimate(ends)
+    if flat and len(ends) == len(candidate.good):
+        return f"{number(flat.median)} once flat"
     last = [max((q for q, made in run.quiet.items() if made is not None), default=None) for run in candidate.good]
     found = estimate([run.quiet[q] or 0 for run, q in zip(candidate.good, last, strict=True) if q is not None])
-    return number(found.median) if found else "-"
+    if not found:
+        return "-"
+    periods = sorted({q for q in last if q is not None})
+    some = f", flat in {counted(len(ends), 'run')}" if ends else ""
+    return f"{number(found.median)} at {' / '.join(map(plain, periods))} s, still rising{some}"
 
 
 def _ranked(rule: Rule, candidates: Sequence[Candidate]) -> Answer:
@@ -167,7 +175,7 @@ def _ranked(rule: Rule, candidates: Sequence[Candidate]) -> Answer:
             return Answer((), f"n=1, nothing is claimed; seen: {first} ({best.name}), {against}")
     if level:
         tied = [best, *level]
-        return Answer(tied, _tied(tied, first, of, text), _summed(tied), tie=True)
+        return Answer(tied, _tied(known, level, first, of, text), tie=True)
     support = best.share(lambda run: exact or _leads(run, others, of, sign))
     return Answer([best], f"{first} against {against}", support)
 
@@ -184,18 +192,17 @@ def _unclear(best: Candidate, other: Candidate, of: Values) -> str:
     return "unknown" if found is None or found.claimed is None else "clear" if found.claimed else "unclear"
 
 
-def _tied(tied: Sequence[Candidate], first: str, of: Values, text: Mapping[int, str]) -> str:
+def _tied(
+    known: Sequence[Candidate], level: Sequence[Candidate], first: str, of: Values, text: Mapping[int, str]
+) -> str:
+    """Every candidate with its bracket, and for those that are `level` with the best their ratio to it."""
+    best, *others = known
     parts = []
-    for other in tied[1:]:
-        found = compare(tied[0].values(of), other.values(of))
+    for other in sorted(others, key=lambda candidate: candidate not in level):
+        found = compare(best.values(of), other.values(of)) if other in level else None
         between = f", {spread(found)}" if found and found.claimed is not None and found.low < found.high else ""
         parts.append(f"{text[id(other)]} ({other.name}{between})")
-    return f"{first} ({tied[0].name}) against {', '.join(parts)}"
-
-
-def _summed(tied: Sequence[Candidate]) -> str:
-    tried = [run for candidate in tied for run in candidate.runs if run.verdict != "unsupported"]
-    return f"{sum(run.verdict == 'ok' for run in tried)}/{counted(len(tried), 'run')}"
+    return f"{first} ({best.name}) against {', '.join(parts)}"
 
 
 def _leads(run: Run, others: Sequence[Candidate], of: Values, sign: int) -> bool:

@@ -80,6 +80,13 @@ class Run:
         return part.get(key) if isinstance(part, Mapping) else None
 
 
+def made_once_flat(run: Run) -> float | None:
+    """Messages that were made until the count stood still, with those asked for; None if it never did."""
+    asked = run.metrics.get("asked", run.setting("operation", "asked"))
+    beyond = run.metrics.get("plateau_messages")
+    return None if asked is None or beyond is None else float(asked + beyond)
+
+
 @dataclass(frozen=True)
 class Problem:
     """A run that is not ok."""

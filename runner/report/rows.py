@@ -13,12 +13,14 @@ from functools import cached_property
 from typing import Any
 
 from runner.report.conditions import ENVIRONMENT, Condition
-from runner.report.figures import counted, number, plain
+from runner.report.figures import counted, listed, number, plain
 from runner.report.read import Run
 from runner.report.stats import Comparison, Estimate, compare, estimate
 from runner.report.table import NOTHING, Cell, Column, words
 
 GOOD = "ok"
+NO_ERRORS = "no errors in any run"
+SETTINGS = "settings"  # the condition whose value is words of its own
 _RANK = {verdict: i for i, verdict in enumerate(("ok", "void", "failed", "interrupted", "unsupported"))}
 
 
@@ -93,8 +95,11 @@ class Rows:
     @cached_property
     def shared(self) -> list[str]:
         """Those that all rows share, in words."""
-        values = ((c, self.all[0].under[c.key]) for c in self.known if self.all and c not in self.varying)
-        return [said for c, value in values if value is not None and (said := c.say(value))]
+        if not self.all:
+            return []
+        same = {c.key: self.all[0].under[c.key] for c in self.known if c not in self.varying}
+        found = [c for c in self.known if same.get(c.key) is not None]
+        return [said for c in found if (said := c.words(same))]
 
     @property
     def good(self) -> list[Row]:
@@ -124,7 +129,7 @@ class Rows:
     def differing(self, row: Row) -> str:
         """The conditions of `row` that not all rows share, in words; "" if there are none."""
         said = (
-            c.say(row.under[c.key]) or f"{Column(c.key, c.head).line} {_said(row.under[c.key]).text}"
+            c.words(row.under) or f"{Column(c.key, c.head).line} {_said(row.under[c.key]).text}"
             for c in self.varying
         )
         return ", ".join(said)
@@ -140,7 +145,10 @@ class Rows:
             Column("variant", "variant", "key", shown=any(row.first.variant for row in self.all), wrapped=True),
             *more,
             Column("scenario", "scenario", "key", shown=twice),
-            *(Column(c.key, c.head, "key", shown=c in self.varying, labelled=True) for c in self.known),
+            *(
+                Column(c.key, c.head, "key", shown=c in self.varying, wrapped=c.key == SETTINGS, labelled=True)
+                for c in self.known
+            ),
             Column("runs", "runs", "key", shown=uneven),
             Column("verdict", "verdict", "key", shown=False),
         ]
@@ -168,6 +176,22 @@ class Rows:
     def has_floor(self) -> bool:
         """Whether there is anything to be a multiple of."""
         return any(row.first.protocol == self.floor for row in self.good)
+
+    @property
+    def faultless(self) -> bool:
+        """Whether every row counted its errors and there are none: a few words say that, instead of a column."""
+        return all(row.errors.value == 0 for row in self.all)
+
+    def floor_note(self, metric: str) -> str:
+        """Why no row has a multiple of the floor; "" if one has."""
+        others = [row for row in self.good if row.first.protocol != self.floor]
+        if not self.has_floor() or not others or any(self.against_floor(row, metric) for row in others):
+            return ""
+        if not any(self.against_floor(row, metric) for row in self.good):
+            return f"x floor: a dash, as it needs 2 good runs of the row and of {self.floor}"
+        codecs = sorted({row.first.codec for row in others})
+        same = f"{self.floor} with codec {listed(codecs, 'or')} under the same conditions"
+        return f"x floor: a dash, as it needs {same}, and 2 good runs of both"
 
     def _codec_in_words(self) -> str:
         """The codecs, where a few words say them all and no column is needed."""

@@ -1,4 +1,4 @@
-"""The arithmetic of the report: percentiles, medians over runs, their spread, and when a difference is claimed.
+"""The arithmetic of the report: medians over runs, their spread, and when a difference is claimed.
 
 Every number here is a function of its inputs alone: no clock, no global random state, no order of arguments.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -55,31 +54,6 @@ class Comparison:
     def higher(self) -> int | None:
         """0 if the first side is higher, 1 if the second is, None if no difference is claimed."""
         return (0 if self.ratio > 1 else 1) if self.claimed else None
-
-
-def least_n(q: float) -> int:
-    """Samples below which the q-th percentile is not quoted: p99 from 100, p99.9 from 1,000, p99.99 from 10,000.
-
-    In general: enough that one sample lies beyond it. The median of anything is quoted.
-    """
-    if q <= 50:
-        return 1
-    if q >= 100:
-        return 1
-    return math.ceil(100 / (100 - Fraction(str(q))))
-
-
-def percentile(values: Sequence[float], q: float) -> float | None:
-    """The q-th percentile (0 < q <= 100) by nearest rank: always one of `values`, never beyond their maximum.
-
-    None where there are fewer than `least_n(q)` values.
-    """
-    n = len(values)
-    if n < least_n(q):
-        return None
-    # As a fraction: 99.9 * 1000 / 100 is not 999 in binary floating point.
-    rank = math.ceil(Fraction(str(q)) * n / 100)
-    return float(np.sort(np.asarray(values, dtype=float))[max(rank, 1) - 1])
 
 
 def estimate(values: Sequence[float]) -> Estimate | None:

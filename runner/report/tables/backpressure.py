@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from runner.report.compare import named
 from runner.report.context import Context
-from runner.report.figures import number, plain, size
+from runner.report.figures import counted, number, plain, size
 from runner.report.published import Made, Published
-from runner.report.rows import Row, Rows
+from runner.report.read import made_once_flat
+from runner.report.rows import NO_ERRORS, Row, Rows
 from runner.report.stats import Estimate, estimate
 from runner.report.table import NOTHING, Cell, Column, Table, figure, middle, words
 
@@ -37,6 +38,7 @@ def build(context: Context) -> Table | None:
     columns = [
         *rows.key_columns(Column("producer", "producer", "key"), Column("consumer", "consumer", "key")),
         *(Column(f"produced_at_{plain(quiet)}_s_messages", f"{plain(quiet)} s", spread=True) for quiet in periods),
+        Column("final_messages", "in the\nend", spread=True),
         Column("bounded_by", "bounded by", "text"),
         Column("bound_reason", "reason", "text", shown=False),
         Column("plateau_messages", "plateau messages", shown=False),
@@ -46,7 +48,7 @@ def build(context: Context) -> Table | None:
         *(Column(f"surplus_{place}_messages", f"surplus {place}", shown=False) for place in PLACES),
         Column("server_rss_growth_bytes", "server\nRSS\ngrowth"),
         Column("driver_rss_growth_bytes", "driver\nRSS\ngrowth"),
-        Column("errors", "errors", "text"),
+        Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
     ]
 
@@ -57,6 +59,7 @@ def build(context: Context) -> Table | None:
             "producer": words(row.key[4]),
             "consumer": words(row.key[5]),
             **counts,
+            "final_messages": _count(final(row)),
             "bounded_by": _bounded_by(row),
             "bound_reason": words(row.finding("bound_reason")),
             **{name: _plain(row, name) for name in ("plateau_messages", "plateau_bytes")},
@@ -82,6 +85,7 @@ def build(context: Context) -> Table | None:
             *_unbounded(rows),
             *(line for source in context.published for line in _published(source, rows)),
             *_legend(rows),
+            *([NO_ERRORS] if rows.faultless else []),
         ],
         sources=[source.name for source in context.published if source.backpressure],
     )
@@ -90,6 +94,11 @@ def build(context: Context) -> Table | None:
 def produced_at(row: Row, quiet_s: float) -> Estimate | None:
     """Messages made by then, over the runs that got so far; None if none did."""
     return estimate([value for run in row.runs if (value := run.quiet.get(quiet_s)) is not None])
+
+
+def final(row: Row) -> Estimate | None:
+    """Messages made once the count stood still, over the runs in which it did; None if it never did."""
+    return estimate([made for run in row.runs if (made := made_once_flat(run)) is not None])
 
 
 def bound_words(row: Row) -> str:
@@ -146,8 +155,9 @@ def _unbounded(rows: Rows) -> list[str]:
     """Why it is said of a row that nothing bounds it."""
     reasons: dict[str, list[str]] = {}
     for side in named(rows.good):
+        name = f"{side.name} {rows.differing(side.row)}".strip()
         for reason in sorted({r.findings.get("bound_reason", "") for r in side.row.runs if _unbound(r.findings)}):
-            reasons.setdefault(reason or "no reason was recorded", []).append(side.name)
+            reasons.setdefault(reason or "no reason was recorded", []).append(name)
     return [f"nothing: {reason} ({', '.join(who)})" for reason, who in sorted(reasons.items())]
 
 
@@ -164,6 +174,7 @@ def _legend(rows: Rows) -> list[str]:
     ]
     return [
         *said,
+        "in the end: messages made once the count stood still, those asked for included; a dash where it never did",
         "surplus: made and not consumed; server, in outbound buffers of service and library; client, in its inbox "
         "and library; kernel, in socket buffers (bytes / mean size)",
     ]
@@ -182,7 +193,7 @@ def _published(source: Published, rows: Rows) -> list[str]:
     others = [row for row in mine if (row.first.protocol, row.key[4]) not in groups and bound_words(row)]
     for (protocol, producer), printed in groups.items():
         here = [row for row in mine if row.first.protocol == protocol and row.key[4] == producer]
-        lines += [f"  {line}" for line in _compared(printed, here, quiet.asked)]
+        lines += [f"  {line}" for line in _compared(printed, here, quiet.asked, rows)]
     if others:
         said = ", ".join(f"{row.first.protocol} {row.key[4]} by {bound_words(row)}" for row in others)
         lines.append(f"  with another producer, bounded here: {said}")
@@ -191,7 +202,7 @@ def _published(source: Published, rows: Rows) -> list[str]:
     return lines
 
 
-def _compared(printed: Sequence[Made], here: Sequence[Row], asked: int) -> list[str]:
+def _compared(printed: Sequence[Made], here: Sequence[Row], asked: int, rows: Rows) -> list[str]:
     """One sentence for each row of ours with the protocol and producer of `printed`, or one that there is none."""
     first, *again = printed
     shape = first.shape(asked)
@@ -202,9 +213,24 @@ def _compared(printed: Sequence[Made], here: Sequence[Row], asked: int) -> list[
     for row in here:
         ours = _shape(row, sorted(first.produced))
         if ours and shape:
-            same = "agrees" if ours == shape else "differs"
-            lines.append(f"{said}; here {SHAPES[ours]} by then, in the end bounded by {bound_words(row)}: {same}")
+            where = rows.differing(row)
+            where = f"{where}: " if where else ""
+            lines.append(f"{said}; {where}{_verdict(row, ours, shape, max(first.produced))}")
     return lines or [f"{said}; not measured here"]
+
+
+def _verdict(row: Row, ours: str, shape: str, last_s: float) -> str:
+    """Whether ours, until the last published quiet period and after it, went as published."""
+    if ours != shape:
+        return f"here {SHAPES[ours]} by then, in the end bounded by {bound_words(row)}: differs"
+    stopped = final(row)
+    if shape == "rising" and stopped:
+        after = row.estimate("plateau_after_s")
+        when = f" after {number(after.median, 1)} s" if after else ""
+        some = f" in {stopped.n}/{counted(len(row.runs), 'run')}" if stopped.n < len(row.runs) else ""
+        here = f"here it stopped at {number(stopped.median)} messages{when}{some}"
+        return f"differs: as published up to {plain(last_s)} s, but {here}"
+    return f"here {SHAPES[ours]} by then, in the end bounded by {bound_words(row)}: agrees"
 
 
 def _counts(made: Made) -> str:

@@ -31,7 +31,7 @@ def build(context: Context) -> Table | None:
         }
         for choice in made
     ]
-    notes = ["confidence: good runs that bear the pick out, of all runs of the pick"]
+    notes = ["confidence: good runs that bear the pick out, of all runs of the pick; a dash for a tie"]
     if any(choice.support == ADVICE for choice in made):
         notes.append(f"{ADVICE}: not measured here; by design and ecosystem, not by numbers of ours")
     return Table(

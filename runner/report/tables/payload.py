@@ -13,6 +13,10 @@ from runner.report.table import NOTHING, Cell, Column, Table, bracket_word, figu
 OPERATION = "payload"
 FIRST = 18  # characters of text, or hexadecimal digits, that stand for the bytes of a message
 
+KEEPS = (
+    "keeps: whether the bytes hold the names of the fields, so that who reads them without a schema can name them"
+)
+
 
 def build(context: Context) -> Table | None:
     """None without runs."""
@@ -30,7 +34,7 @@ def build(context: Context) -> Table | None:
         Column("codec", "codec", "key"),
         *(column for column in rows.key_columns() if column.key not in hidden),
         Column("size_bytes", "bytes"),
-        Column("size_ratio", f"vs {only.first.codec}" if only else "vs\nsmallest"),
+        Column("size_ratio", f"bytes vs\n{only.first.codec}" if only else "bytes vs\nsmallest"),
         Column("encode_ns", f"encode ns\n{spread}".strip(), spread=True),
         Column("decode_ns", f"decode ns\n{spread}".strip(), spread=True),
         Column("keeps", "keeps", "text"),
@@ -52,6 +56,7 @@ def build(context: Context) -> Table | None:
             "hex": _first_bytes(row.finding("hex")),
         }
 
+    quoted = _published(context, rows.good)
     return Table(
         OPERATION,
         "PAYLOAD",
@@ -64,8 +69,8 @@ def build(context: Context) -> Table | None:
         ],
         columns,
         [cells(row) for row in sorted(rows.all, key=_by_size)],
-        [*_refused(rows.all), *_published(context, rows.good)],
-        sources=[source.name for source in context.published if source.payload],
+        [*_refused(rows.all), *quoted, *([KEEPS] if any(names.values()) else [])],
+        sources=[source.name for source in context.published if source.payload and quoted],
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from runner.report.compare import Measure, quoted_figures, sentences
+from runner.report.compare import Measure, quotable, quoted_figures, sentences
 from runner.report.context import Context
+from runner.report.disturbed import disturbed
 from runner.report.figures import digits_for
-from runner.report.rows import Row
+from runner.report.rows import NO_ERRORS, Row
 from runner.report.table import Cell, Column, Table, bracket_word, figure, headline, middle
 
 OPERATION = "request_response"
@@ -40,7 +41,7 @@ def build(context: Context) -> Table | None:
         Column("driver_cpu_pct", "driver\nCPU %"),
         Column("server_cpu_us", "server\nCPU µs\n/call"),
         Column("driver_cpu_us", "driver\nCPU µs\n/call", shown=False),
-        Column("errors", "errors", "text"),
+        Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
     ]
 
@@ -65,7 +66,9 @@ def build(context: Context) -> Table | None:
     published = context.published
     notes = sentences(rows, P50, left_out, published, OPERATION)
     notes += [line for line in sentences(rows, TAIL, left_out, published, OPERATION) if line not in notes]
-    notes += quoted_figures(published, OPERATION, [("p50_us", "p50", 1), ("p99_us", "p99", 1)])
+    notes += quoted_figures(rows, published, OPERATION, [("p50_us", "p50", "µs", 1), ("p99_us", "p99", "µs", 1)])
+    floor = [FLOOR, rows.floor_note("p50_us")] if rows.has_floor() else []
+    quoted = any(map(quotable, rows.all))
     return Table(
         OPERATION,
         "REQUEST/RESPONSE",
@@ -73,6 +76,6 @@ def build(context: Context) -> Table | None:
         rows.conditions(),
         columns,
         [cells(row) for row in rows.all],
-        [*notes, *([FLOOR] if rows.has_floor() else []), PERCENTILES],
-        sources=[source.name for source in published if source.request_response],
+        [*notes, *disturbed(rows), *filter(None, floor), PERCENTILES, *([NO_ERRORS] if rows.faultless else [])],
+        sources=[source.name for source in published if source.request_response and quoted],
     )

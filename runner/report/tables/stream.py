@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from runner.report.compare import Measure, quoted_figures, sentences
+from runner.report.compare import Measure, quotable, quoted_figures, sentences
 from runner.report.context import Context
+from runner.report.disturbed import disturbed
 from runner.report.figures import DASH, digits_for
-from runner.report.rows import Row
+from runner.report.rows import NO_ERRORS, Row
 from runner.report.table import Cell, Column, Table, bracket_word, figure, headline, middle, words
 
 OPERATION = "stream"
 FLOOR = "x floor: µs each as a multiple of the floor's, with the same codec under the same conditions"
-READING = "bound: the side that used more CPU; gap: from one message to the next, as the driver sees it"
+READING = (
+    "busier side: the one that used more CPU, not necessarily a bottleneck, as both may be waiting; "
+    "gap: from one message to the next, as the driver sees it"
+)
 RATE = Measure("messages_per_s", "messages/s", "faster", more_is_better=True)
 
 
@@ -38,10 +42,10 @@ def build(context: Context) -> Table | None:
         Column("gap_p99_us", "gap\np99\nµs"),
         Column("server_cpu_us", "server\nCPU µs\n/msg"),
         Column("driver_cpu_us", "driver\nCPU µs\n/msg"),
-        Column("bound", "bound", "text"),
+        Column("bound", "busier\nside", "text"),
         Column("client_held_max_messages", "client\nheld\nmax"),
         Column("floor_ratio", "x\nfloor", shown=rows.has_floor()),
-        Column("errors", "errors", "text"),
+        Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
     ]
 
@@ -66,12 +70,19 @@ def build(context: Context) -> Table | None:
             "error_kinds": row.error_kinds,
         }
 
+    quoted = any(map(quotable, rows.all))
     made = [cells(row) for row in rows.all]
     notes = sentences(rows, RATE, context.choosing.left_out, context.published, OPERATION)
     notes += quoted_figures(
-        context.published, OPERATION, [("messages_per_s", "msgs/s", 0), ("us_per_message", "µs each", 2)]
+        rows,
+        context.published,
+        OPERATION,
+        [("messages_per_s", "", "messages/s", 0), ("us_per_message", "", "µs each", 2)],
     )
-    notes += [FLOOR, READING] if rows.has_floor() else [READING]
+    notes += disturbed(rows)
+    notes += filter(None, [FLOOR, rows.floor_note("us_per_message")] if rows.has_floor() else [])
+    notes.append(READING)
+    notes += [NO_ERRORS] if rows.faultless else []
     if any(row["client_held_max_messages"].text == DASH for row in made):
         notes.append("client held max: a dash where the library hides its queue")
     return Table(
@@ -82,7 +93,7 @@ def build(context: Context) -> Table | None:
         columns,
         made,
         notes,
-        sources=[source.name for source in context.published if source.stream],
+        sources=[source.name for source in context.published if source.stream and quoted],
     )
 
 
