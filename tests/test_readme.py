@@ -118,8 +118,9 @@ def test_the_median_query_takes_the_middle_run(tmp_path: Path) -> None:
         assert found
         for protocol, engine, codec, variant, connections, _, p50_us in found:
             runs = db.execute(
-                "select p50_us from latency where verdict = 'ok' and protocol = ? and engine = ? and codec = ? and "
-                "variant = ? and connections = ? and sweep_id = (select min(sweep_id) from latency) order by p50_us",
+                "select p50_us from latency where verdict = 'ok' and protocol = ? and engine = ? and codec = ? "
+                "and variant = ? and connections = ? and sweep_id = (select min(sweep_id) from latency) "
+                "order by p50_us",
                 (protocol, engine, codec, variant, connections),
             ).fetchall()
             assert p50_us == runs[(len(runs) + 1) // 2 - 1][0]
