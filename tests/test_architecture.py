@@ -19,7 +19,11 @@ CARRIERS = {"sse": "http"}  # a protocol that rides on another one's parts
 PROTOCOLS = sorted(path.stem for path in (ROOT / "conf" / "protocol").glob("*.yaml"))
 # What plans and runs, as against what carries messages (adapters) and what tells of the past: the report, and the
 # views, which have a column for the version of each protocol's library.
-PAST = (ROOT / "runner" / "report", ROOT / "runner" / "store" / "views.py")
+PAST = (
+    ROOT / "runner" / "report",
+    ROOT / "runner" / "store" / "views.py",
+    ROOT / "runner" / "store" / "conditions.py",
+)
 ENGINE = [p for p in MODULES if p.is_relative_to(ROOT / "runner") and not any(map(p.is_relative_to, PAST))]
 
 

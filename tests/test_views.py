@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from runner import host
+from runner.store.conditions import CONDITIONS
 from runner.store.record import RunRecord
-from runner.store.views import COLUMNS, CONDITIONS, VIEWS
+from runner.store.views import COLUMNS, VIEWS
 from tests import golden_db
 from tests.golden_db import backpressure_run, golden, latency_run, payload_run, stream_run, write_sweep
 

@@ -1,0 +1,68 @@
+"""What a view is made of: columns as pairs (name, expression), each with its unit and meaning beside it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Field(NamedTuple):
+    """One column of a view: its name, the SQL behind it, its unit and meaning."""
+
+    name: str
+    sql: str
+    meaning: str
+
+
+# An integer where the number is whole; estimates among the counts keep their fraction.
+WHOLE = "CASE WHEN {0} = CAST({0} AS INTEGER) THEN CAST({0} AS INTEGER) ELSE {0} END"
+
+
+def metric(name: str, value: str = "value") -> str:
+    return f"(SELECT {value} FROM measurement AS m WHERE m.run_id = run.run_id AND m.metric = '{name}')"
+
+
+def number(name: str, meaning: str) -> Field:
+    return Field(name, metric(name), meaning)
+
+
+def count(name: str, meaning: str) -> Field:
+    return Field(name, metric(name, WHOLE.format("value")), meaning)
+
+
+def word(name: str, meaning: str) -> Field:
+    return Field(name, f"json_extract(run.findings, '$.{name}')", meaning)
+
+
+def column(name: str, meaning: str) -> Field:
+    return Field(name, f"run.{name}", meaning)
+
+
+RUN_ID = column("run_id", "the run; sorts by time")
+SWEEP_ID = column("sweep_id", "the sweep the run belongs to; sorts by time")
+SUITE = Field("suite", "sweep.suite", "conf/suite/<name>.yaml, NULL when none was asked for")
+SCENARIO = column("scenario", "conf/scenario/<name>.yaml")
+LABEL = column("label", "a name given by the user, '' if none")
+OPERATION = column("operation", "what was measured")
+PROTOCOL = column("protocol", "the wire")
+ENGINE = column("engine", "which implementation of the protocol")
+CODEC = column("codec", "how messages become bytes")
+VARIANT = column("variant", "protocol and codec knobs that differ from their defaults, '' if none")
+PLACEMENT = column("placement", "server and driver on different cores (split), on one (same) or unpinned (free)")
+REPEAT = column("repeat", "which repetition of the cell, from 1")
+VERDICT = column("verdict", "ok, void, unsupported, failed or interrupted")
+
+# What latency, stream and backpressure begin with.
+CELL = [
+    RUN_ID,
+    SWEEP_ID,
+    SUITE,
+    SCENARIO,
+    LABEL,
+    PROTOCOL,
+    ENGINE,
+    CODEC,
+    VARIANT,
+    PLACEMENT,
+    REPEAT,
+    VERDICT,
+]

@@ -1,0 +1,74 @@
+"""The columns of the view `conditions`: what is recorded with each run that may make two runs incomparable."""
+
+from __future__ import annotations
+
+from runner.store.columns import RUN_ID, Field, column
+
+# What is recorded with each run, and its unit and meaning. The `conditions` view has a column for each, in this
+# order, after run_id.
+CONDITIONS = {
+    "protocol": "the wire",
+    "engine": "which implementation of the protocol",
+    "codec": "how messages become bytes",
+    "variant": "protocol and codec knobs that differ from their defaults",
+    "placement": "server and driver on different cores (split), on one (same) or unpinned (free)",
+    "in_process": "1: no server process, the driver hosted both ends",
+    "connections": "client connections, or calls at a time on one",
+    "multiplex": "1: all calls share one connection",
+    "connections_opened": "TCP connections that the driver opened",
+    "peers_seen": "TCP connections that the server saw",
+    "loop": "event loop of both processes",
+    "server_cpus": "CPUs of the server process, as a JSON list",
+    "driver_cpus": "CPUs of the driver process, as a JSON list",
+    "gc": "what the garbage collector did while measuring",
+    "malloc": "settings of the allocator",
+    "python_debug": "1: a debugging interpreter or development mode",
+    "asyncio_debug": "1: asyncio's debug mode",
+    "debug_logging": "1: a logger was set to debug",
+    "message_bytes": "bytes of the encoded message",
+    "frame_bytes": "bytes that the protocol adds to a message",
+    "max_message_bytes": "bytes, the limit set on both ends",
+    "python": "version",
+    "implementation": "of Python",
+    "kernel": "operating system and its version",
+    "machine": "processor architecture",
+    "cpu": "model of the processor",
+    "cpus": "how many CPUs could be used",
+    "memory_bytes": "bytes of memory of the machine",
+    "hostname": "name of the machine",
+    "tcp_rmem": "bytes: least, default and most of a TCP receive buffer",
+    "tcp_wmem": "bytes: least, default and most of a TCP send buffer",
+    "bakeoff": "version",
+    "grpcio": "version",
+    "rsocket": "version",
+    "websockets": "version",
+    "protobuf": "version",
+    "cbor2": "version",
+    "msgspec": "version",
+    "uvloop": "version",
+}
+_OF_RUN = ("protocol", "engine", "codec", "variant", "placement", "connections")  # columns of the table
+
+
+def _condition(name: str, meaning: str) -> Field:
+    if name in _OF_RUN:
+        return column(name, meaning)
+    path = f"'$.{name}'"
+    return Field(name, f"coalesce(json_extract(run.conditions, {path}), json_extract(env.facts, {path}))", meaning)
+
+
+_KNOWN = ", ".join(f"'{name}'" for name in CONDITIONS)
+
+
+def _rest(name: str, source: str, meaning: str) -> Field:
+    """What `source` holds beyond CONDITIONS."""
+    each = f"SELECT key, {source} -> fullkey AS fact FROM json_each({source}) WHERE key NOT IN ({_KNOWN})"
+    return Field(name, f"(SELECT json_group_object(key, json(fact)) FROM ({each}))", meaning)
+
+
+CONDITION_FIELDS = [
+    RUN_ID,
+    *(_condition(name, meaning) for name, meaning in CONDITIONS.items()),
+    _rest("knobs", "run.conditions", "JSON: the protocol's knobs, as protocol.<knob>, and what else was recorded"),
+    _rest("other_facts", "env.facts", "JSON: what else was recorded of the machine, such as further versions"),
+]
