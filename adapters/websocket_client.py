@@ -74,7 +74,7 @@ class Client(Peer):
             raise
         finally:
             self._busy = False
-        if (data[:1] == b"E" and data[:4] in CONTROL) if text else isinstance(data, str):
+        if (data[:1] == b"E" and data[:4] in CONTROL) if text else data.__class__ is str:
             raise self._refused(spelling, data.decode(errors="replace") if text else data)
         return self._decode(method.reply, data)
 

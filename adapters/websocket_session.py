@@ -45,31 +45,33 @@ class Session:
 
         A unary call is answered right here: each function more would be paid for in every call's latency.
         """
-        recv, send, unary, encode = self.ws.recv, self.ws.send, self._peer.unary, self._messages.encode
+        recv, send, unary, encode = self.ws.recv, self.ws.send, self._peer.unary, self._messages.codec.encode
+        limit, known = self._messages.limit, self._spellings.get
         try:
             while True:
                 frame = await recv()
                 if self._stream is not None:
                     await self._listen(self._stream, frame)
                     continue
-                words = frame.split() if isinstance(frame, str) else []
-                spelling = self._spellings.get(words[0]) if words else None
+                words = frame.split() if frame.__class__ is str else []
+                spelling = known(words[0]) if words else None
                 if spelling is None:
                     await self._unknown(words)
                     continue
                 self._leftovers, self._credited, self._answering = False, spelling.credit, True
                 try:
                     request = await self._body(spelling, words) if spelling.opaque else spelling.request(words)
-                    data = encode(await unary(spelling.method, request)) if spelling.unary else None
+                    if not spelling.unary:
+                        await self._start(spelling, request)
+                    else:
+                        data = encode(await unary(spelling.method, request))
+                        if len(data) > limit:
+                            raise self._messages.too_large(data)
+                        await send(data, text=spelling.reply_text)
                 except ConnectionClosed:
                     raise
                 except Exception as exc:
                     await send(spell_error(exc))
-                else:
-                    if data is None:
-                        await self._start(spelling, request)
-                    else:
-                        await send(data, text=spelling.reply_text)
                 self._answering = False
         except ConnectionClosed:
             pass
