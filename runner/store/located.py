@@ -39,8 +39,9 @@ def _path_of(url: str) -> str:
     return parts.database or ""
 
 
-def check_file(path: Path, shown: str) -> bool:
-    """True: a file of ours. False: none, or an empty one. Raises StoreError for anything else that is there.
+def check_file(path: Path, shown: str) -> int:
+    """The version of a file of ours; 0: there is none, or an empty one. Raises StoreError for anything else that is
+    there.
 
     Reads the header itself: merely opening a file with SQLite may already change it.
     """
@@ -50,7 +51,7 @@ def check_file(path: Path, shown: str) -> bool:
         if not path.parent.is_dir():
             raise StoreError(f"{shown}: there is no folder {path.parent}; create it or give another file")
         if not path.exists():
-            return False
+            return 0
         if not path.is_file():
             raise StoreError(f"{shown}: it is not a file; give another name")
         with path.open("rb") as file:
@@ -58,15 +59,16 @@ def check_file(path: Path, shown: str) -> bool:
     except OSError as error:
         raise StoreError(f"{shown}: {error.strerror}; change that or give another file") from None
     if not header:
-        return False
+        return 0
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
         raise StoreError(f"{shown}: it is not a database; give another file")
-    check_identity(_integer(header[_APPLICATION_ID]), _integer(header[_USER_VERSION]), shown)
-    return True
+    version = _integer(header[_USER_VERSION])
+    check_identity(_integer(header[_APPLICATION_ID]), version, shown)
+    return version
 
 
 def check_identity(application_id: int, version: int, shown: str) -> None:
-    """Raises StoreError unless it is a database of ours that this program can read."""
+    """Raises StoreError unless it is a database of ours that this program can read, or upgrade."""
     if application_id != schema.APPLICATION_ID:
         raise StoreError(f"{shown}: it is another program's database; give another file")
     if version > schema.VERSION:
@@ -74,7 +76,7 @@ def check_identity(application_id: int, version: int, shown: str) -> None:
             f"{shown}: a newer bakeoff wrote it (version {version}, this one knows {schema.VERSION}); "
             "upgrade bakeoff or give another file"
         )
-    if version < schema.VERSION:
+    if version < 1:
         raise StoreError(f"{shown}: its version {version} is unknown; give another file")
 
 

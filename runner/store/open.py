@@ -10,27 +10,25 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.engine import ExceptionContext
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from runner.store import save, schema
-from runner.store.errors import StoreError, sentence
+from runner.store import layout, save, schema
+from runner.store.connect import connect, engine_for
+from runner.store.errors import StoreError
 from runner.store.located import check_file, check_identity, locate
 from runner.store.record import RunRecord, SweepRecord
-from runner.store.rows import run_rows, to_json
-from runner.store.views import VIEWS
+from runner.store.rows import run_rows
+from runner.store.upgrade import upgrade_file
 
 BUSY_S = 10.0  # how long another program's lock is waited for, unless told otherwise
 CLOSING_S = 0.5  # the same when closing: what is not done then, the next to close does
-RETRY_S = 0.01
 
 
 class Store:
@@ -85,7 +83,7 @@ class Store:
         if self._writes and _identity(self.path) == self._identity:
             with (
                 contextlib.suppress(sqlite3.Error),
-                contextlib.closing(_connect(self.path, "rw", CLOSING_S)) as last,
+                contextlib.closing(connect(self.path, "rw", CLOSING_S)) as last,
             ):
                 last.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # complete also where the next line is refused
                 last.execute("PRAGMA journal_mode = DELETE")
@@ -112,32 +110,43 @@ def open_store(url: str, create: bool = True, busy_s: float = BUSY_S) -> Store:
     """The database at `url` (sqlite:///results.db, or just a path; relative ones start at the current folder),
     ready to be written. `create`: make it if it does not exist. `busy_s`: how long to wait for a lock.
 
+    An older version is upgraded, after a copy was made beside it. Views that were made by another text than this
+    program's are made again.
+
     Raises StoreError if it cannot be written or is not ours; it is then as it was.
     """
-    path, shown = locate(url)
-    if not check_file(path, shown) and not create:
-        raise StoreError(f"{shown} not found; run bakeoff first")
-    plain = _engine(path, shown, "rwc" if create else "rw", busy_s, [], "BEGIN IMMEDIATE")
+    path, shown = _ready(url, busy_s, create)
+    plain = engine_for(path, shown, "rwc" if create else "rw", busy_s, [], "BEGIN IMMEDIATE")
     try:
         with plain.begin() as connection:
             _create_or_check(connection, shown)
     finally:
         plain.dispose()
-    engine = _engine(path, shown, "rw", busy_s, ["journal_mode = WAL", "foreign_keys = ON"], "BEGIN IMMEDIATE")
+    engine = engine_for(path, shown, "rw", busy_s, ["journal_mode = WAL", "foreign_keys = ON"], "BEGIN IMMEDIATE")
     return _opened(Store(path, shown, engine, writes=True))
 
 
 def read_store(url: str, busy_s: float = BUSY_S) -> Store:
-    """The database at `url`, for reading only: never created, never changed.
+    """The database at `url`, for reading only: never created, never changed, unless it is of an older version: then
+    it is upgraded, after a copy was made beside it.
 
     Raises StoreError if it does not exist or is not ours.
     """
-    path, shown = locate(url)
-    if not check_file(path, shown):
-        raise StoreError(f"{shown} not found; run bakeoff first")
+    path, shown = _ready(url, busy_s, create=False)
     # Not mode=ro: a reader that is the last to close must be able to fold the WAL back into the file.
-    engine = _engine(path, shown, "rw", busy_s, ["query_only = ON"], "BEGIN")
+    engine = engine_for(path, shown, "rw", busy_s, ["query_only = ON"], "BEGIN")
     return _opened(Store(path, shown, engine, writes=False))
+
+
+def _ready(url: str, busy_s: float, create: bool) -> tuple[Path, str]:
+    """Path and name of a file of this version, or of none where that is allowed. Raises StoreError."""
+    path, shown = locate(url)
+    version = check_file(path, shown)
+    if not version and not create:
+        raise StoreError(f"{shown} not found; run bakeoff first")
+    if 0 < version < schema.VERSION:
+        upgrade_file(path, shown, busy_s)
+    return path, shown
 
 
 def _opened(store: Store) -> Store:
@@ -156,12 +165,9 @@ def _create_or_check(connection: Connection, shown: str) -> None:
     # either nothing or all of it, also after a crash and when two sweeps start at once.
     if connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one():
         _check(connection, shown)
-        return
-    schema.metadata.create_all(connection)
-    for statement in VIEWS.values():
-        connection.exec_driver_sql(statement)
-    connection.exec_driver_sql(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-    connection.exec_driver_sql(f"PRAGMA user_version = {schema.VERSION}")
+        layout.refresh_views(connection, shown)
+    else:
+        layout.create(connection, shown)
 
 
 def _check(connection: Connection, shown: str) -> None:
@@ -170,57 +176,6 @@ def _check(connection: Connection, shown: str) -> None:
         connection.exec_driver_sql("PRAGMA user_version").scalar_one(),
         shown,
     )
-
-
-def _engine(path: Path, shown: str, mode: str, busy_s: float, pragmas: Sequence[str], begin: str) -> Engine:
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),
-        creator=lambda: _connect(path, mode, busy_s, pragmas),
-        json_serializer=to_json,
-    )
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    @event.listens_for(engine, "handle_error")
-    def _translate(context: ExceptionContext) -> None:
-        if what := sentence(context.original_exception, busy_s):
-            raise StoreError(f"{shown}: {what}") from context.original_exception
-
-    return engine
-
-
-def _connect(path: Path, mode: str, busy_s: float, pragmas: Sequence[str] = ()) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode={mode}",
-        uri=True,
-        timeout=busy_s,
-        isolation_level=None,  # transactions begin where we say so
-        check_same_thread=False,
-    )
-    try:
-        for pragma in pragmas:
-            _patiently(connection, f"PRAGMA {pragma}", busy_s)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _patiently(connection: sqlite3.Connection, statement: str, busy_s: float) -> None:
-    # Two connections that change the journal mode at once would wait for each other for ever: SQLite refuses one
-    # of them at once, whatever the timeout, and expects it to come again.
-    deadline = time.monotonic() + busy_s
-    while True:
-        try:
-            connection.execute(statement)
-        except sqlite3.OperationalError as error:
-            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
-                raise
-            time.sleep(RETRY_S)
-        else:
-            return
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
