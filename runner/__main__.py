@@ -1,4 +1,4 @@
-"""bakeoff: `bakeoff [key=value ...]`, `bakeoff report`, `bakeoff serve`. The same as `python -m runner`."""
+"""bakeoff: `bakeoff [key=value ...]`, `bakeoff report`, `serve` and `merge`. The same as `python -m runner`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             from runner.serve import main as serve
 
             return serve(argv[1:])
+        if word == "merge":
+            from runner.merge import main as merge
+
+            return merge(argv[1:])
         from runner.application import run
 
         return run(argv)

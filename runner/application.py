@@ -33,7 +33,11 @@ from runner.sweep import Combination, plan
 from runner.yaml_files import refuse_bad_files
 
 EXT = str(Path(__file__).parent / "_ext")
-WORDS = ("report", "serve")  # recognised by runner.__main__ in the first place; here only to name a near one
+WORDS = (
+    "report",
+    "serve",
+    "merge",
+)  # recognised by runner.__main__ in the first place; here only to name a near one
 FULL_ERROR = "HYDRA_FULL_ERROR"
 _FIXED = {
     "hydra.mode": "every run is a sweep here",

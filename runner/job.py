@@ -113,7 +113,7 @@ class Job:
     def _write(self, record: RunRecord) -> None:
         """One transaction. Raises StoreError, which names the file that the run was put into instead."""
         from runner.store import StoreError, open_store
-        from runner.store.save import write_unsaved
+        from runner.store.save import keep
 
         if self.store is not None:
             self.store.save_run(record)
@@ -122,8 +122,7 @@ class Job:
         try:
             store = open_store(self.database, create=False, busy_s=self.busy_s)
         except StoreError as exc:
-            kept = write_unsaved(Path(self.database), record, str(exc))
-            raise StoreError(f"{exc}; the run is kept in {kept}") from exc
+            raise StoreError(f"{exc}; {keep(Path(self.database), self.database, record, str(exc))}") from exc
         with store:
             store.save_run(record)
 

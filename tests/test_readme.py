@@ -36,7 +36,7 @@ def commands(word: str) -> list[str]:
 
 
 MEASURING = [line for line in commands("bakeoff") if not re.search(r"report|serve|--", line)]
-READING = [line for line in commands("bakeoff") if re.search(r"report|--", line)]
+READING = [line for line in commands("bakeoff") if re.search(r"report|--", line) and " merge " not in line]
 QUERIES = blocks("sql")
 
 
@@ -92,6 +92,14 @@ def test_a_reading_command_of_the_readme_works(line: str, measured: Path) -> Non
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_the_merging_command_of_the_readme_works(tmp_path: Path) -> None:
+    golden(tmp_path / "laptop.db")
+    (line,) = (line for line in commands("bakeoff") if " merge " in line)
+    done = bakeoff(line, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "all.db: 61 runs and 2 sweeps added, 0 runs there already from laptop.db\n"
 
 
 def test_what_make_can_do_is_in_the_makefile() -> None:

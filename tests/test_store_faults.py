@@ -64,6 +64,11 @@ def entries(folder: Path) -> dict[str, bytes]:
     return {entry.name: entry.read_bytes() for entry in folder.iterdir()}
 
 
+def merge_later(path: Path, run_id: str = "A") -> str:
+    kept = f"{path}.unsaved-{run_id}.json"
+    return f"the run is kept in {kept}; later: bakeoff merge {kept} --db {path}"
+
+
 @pytest.fixture
 def public_folder() -> Iterator[Path]:
     """A folder that other users may enter, unlike pytest's."""
@@ -302,7 +307,7 @@ def test_damage_that_shows_only_later_is_one_line_and_the_run_is_kept(path: Path
     with open_store(str(path)) as opened:
         message = refusal(lambda: opened.save_run(a_run()))
     kept = path.with_name("results.db.unsaved-A.json")
-    assert message == f"{damaged}; the run is kept in {kept}"
+    assert message == f"{damaged}; {merge_later(path)}"
     assert read_unsaved(kept).run.run_id == "A"
 
 
@@ -339,10 +344,11 @@ def test_a_run_that_meets_a_lasting_lock_is_kept_whole_beside_the_database(store
         message = refusal(lambda: store.save_run(record))
     kept = path.with_name("results.db.unsaved-A.json")
     reason = f"{path}: it is locked by another program (waited 0.2 s); close that or give another file"
-    assert message == f"{reason}; the run is kept in {kept}"
+    assert message == f"{reason}; {merge_later(path)}"
     unsaved = read_unsaved(kept)
     assert (unsaved.format, unsaved.reason) == ("bakeoff unsaved run 1", reason)
     assert unsaved.run == record
+    assert unsaved.sweep == SWEEP
     document = msgspec.json.decode(kept.read_bytes())
     assert document["run"]["samples"]["latency"][-1] == 19_999
     assert document["run"]["measurements"]["p50_us"] == [100.0, "us"]
@@ -381,7 +387,7 @@ def test_a_run_is_saved_all_of_it_or_nothing(store: Store, path: Path) -> None:
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 3}")
     message = refusal(lambda: store.save_run(a_run(samples={"latency": list(range(9_000))})))
     kept = path.with_name("results.db.unsaved-A.json")
-    assert message == f"{path}: the disk is full; make room or give another file; the run is kept in {kept}"
+    assert message == f"{path}: the disk is full; make room or give another file; {merge_later(path)}"
     for table in "run", "environment", "measurement", "sample", "distribution", "series":
         assert rows(path, f"SELECT count(*) FROM {table}") == [(0,)]
     assert len(read_unsaved(kept).run.samples["latency"]) == 9_000
@@ -391,7 +397,7 @@ def test_a_database_that_was_deleted_meanwhile_is_noticed_and_the_run_kept(store
     path.unlink()
     message = refusal(lambda: store.save_run(a_run()))
     kept = path.with_name("results.db.unsaved-A.json")
-    assert message == (f"{path}: the file was deleted or replaced while it was in use; the run is kept in {kept}")
+    assert message == (f"{path}: the file was deleted or replaced while it was in use; {merge_later(path)}")
     assert read_unsaved(kept).run.run_id == "A"
     path.write_text("somebody else's")
     store.close()
@@ -409,7 +415,7 @@ def test_where_the_folder_is_gone_the_run_is_kept_in_the_temporary_one(
         opened.begin_sweep(SWEEP)
         shutil.rmtree(folder)
         message = refusal(lambda: opened.save_run(a_run()))
-        assert message.endswith(f"; the run is kept in {elsewhere}/results.db.unsaved-A.json")
+        assert f"; the run is kept in {elsewhere}/results.db.unsaved-A.json; later: bakeoff merge " in message
         shutil.rmtree(elsewhere)
         assert "; run B is lost, its file could not be written either: " in refusal(
             lambda: opened.save_run(a_run("B"))

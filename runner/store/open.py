@@ -40,14 +40,16 @@ class Store:
     def __init__(self, path: Path, shown: str, engine: Engine, *, writes: bool) -> None:
         self.path = path
         self.engine = engine
-        self._shown = shown
+        self.shown = shown
         self._writes = writes
         self._identity = _identity(path)
+        self._begun: SweepRecord | None = None
 
     def begin_sweep(self, record: SweepRecord) -> None:
         """Saves the row that the runs of the sweep refer to. Raises StoreError."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             save.insert_sweep(connection, record)
+        self._begun = record
 
     def save_run(self, record: RunRecord, samples_max: int | None = None) -> None:
         """Saves a finished run, all of it or nothing. Its sweep must have begun.
@@ -60,19 +62,17 @@ class Store:
         """
         rows = run_rows(record, samples_max)
         try:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 save.insert_run(connection, rows)
         except (StoreError, SQLAlchemyError) as error:
             reason = str(error).partition("\n")[0]
-            try:
-                kept = f"the run is kept in {save.write_unsaved(self.path, record, reason)}"
-            except OSError as failure:
-                kept = f"run {record.run_id} is lost, its file could not be written either: {failure}"
+            begun = self._begun if self._begun and self._begun.sweep_id == record.sweep_id else None
+            kept = save.keep(self.path, self.shown, record, reason, begun)
             raise StoreError(f"{reason}; {kept}") from error
 
     def end_sweep(self, sweep_id: str, ended_at: datetime) -> None:
         """Notes when the sweep ended. Raises StoreError."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             save.finish_sweep(connection, sweep_id, ended_at)
 
     def close(self) -> None:
@@ -97,13 +97,13 @@ class Store:
         self.close()
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """One transaction, kept if the block ends well."""
+    def writing(self) -> Iterator[Connection]:
+        """One transaction, kept if the block ends well. Raises StoreError."""
         with self.engine.begin() as connection:
             yield connection
             # SQLite goes on writing into a file that was deleted, and nobody would see it again.
             if _identity(self.path) != self._identity:
-                raise StoreError(f"{self._shown}: the file was deleted or replaced while it was in use")
+                raise StoreError(f"{self.shown}: the file was deleted or replaced while it was in use")
 
 
 def open_store(url: str, create: bool = True, busy_s: float = BUSY_S) -> Store:
@@ -153,7 +153,7 @@ def _opened(store: Store) -> Store:
     """`store` with its first connection made, so that what is wrong with the file shows now."""
     try:
         with store.engine.connect() as connection:
-            _check(connection, store._shown)
+            _check(connection, store.shown)
     except BaseException:
         store.close()
         raise

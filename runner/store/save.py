@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tempfile
 from collections.abc import Sequence
 from datetime import datetime
@@ -54,20 +55,31 @@ def _insert_many(connection: Connection, table: Table, rows: Sequence[tuple[Any,
 class Unsaved(msgspec.Struct):
     """A file results.db.unsaved-<run_id>.json: the complete run, all samples too, and why it is not saved.
 
-    `Store.save_run(read_unsaved(path).run)` puts it there.
+    `bakeoff merge FILE` (runner.store.merge) brings it in. `sweep`: None where the one who saved had not begun it.
     """
 
     format: str
     reason: str
     run: RunRecord
+    sweep: SweepRecord | None = None
 
 
-def write_unsaved(database: Path, record: RunRecord, reason: str) -> Path:
+def keep(database: Path, shown: str, record: RunRecord, reason: str, sweep: SweepRecord | None = None) -> str:
+    """Keeps a run that cannot be saved, and says where and what to do with it: the end of a sentence."""
+    try:
+        kept = write_unsaved(database, record, reason, sweep)
+    except OSError as failure:
+        return f"run {record.run_id} is lost, its file could not be written either: {failure}"
+    into = "" if shown in ("results.db", "sqlite:///results.db") else f" --db {shlex.quote(shown)}"
+    return f"the run is kept in {kept}; later: bakeoff merge {shlex.quote(str(kept))}{into}"
+
+
+def write_unsaved(database: Path, record: RunRecord, reason: str, sweep: SweepRecord | None = None) -> Path:
     """Keeps the run in a file beside the database or, where that cannot be written, in the temporary folder.
 
     Raises OSError if neither takes it.
     """
-    data = msgspec.json.encode(Unsaved(UNSAVED_FORMAT, reason, record), enc_hook=_as_list)
+    data = msgspec.json.encode(Unsaved(UNSAVED_FORMAT, reason, record, sweep), enc_hook=_as_list)
     name = f"{database.name}.unsaved-{record.run_id}.json"
     with contextlib.suppress(OSError):
         return _written(database.parent / name, data)
