@@ -27,7 +27,8 @@ SMALL["backpressure_full"] = SMALL["backpressure"]
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    return [block for named, block in fenced if named == language]
 
 
 def commands(word: str) -> list[str]:
