@@ -2,7 +2,7 @@
 
 What a codec writes (Quote("AAPL", 42, ...) in bytes):
 
-    protobuf        35  proto/quotes.proto; a field at its default is not written
+    protobuf        35  proto/*.proto; a field at its default is not written
     json            83  compact UTF-8, fields in declared order, int64 as a number, shortest exact floats
     cbor            67  a map of indefinite length; integers as short as they go, floats always 8 bytes
     cbor_definite   66  the same with the length written
@@ -33,74 +33,19 @@ from __future__ import annotations
 
 import io
 import os
-from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import cbor2
 import msgspec
-from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import DecodeError, EncodeError
-from google.protobuf.message import Message as WireMessage
 
-from adapters import messages
-from adapters.api import Codec, Malformed, Message, NotRepresentable
+from adapters.api import Codec, Malformed, Message
+from adapters.codecs_protobuf import PROTOBUF_TYPES, Protobuf
+from adapters.codecs_table import Buffer, Decode, Encode, TableCodec, item_kind
 from adapters.messages import Body
-from adapters.wire import quotes_pb2
 
-T = TypeVar("T")
-V = TypeVar("V")
-Buffer = bytes | bytearray | memoryview
-Encode = Callable[[Message], bytes]
-Decode = Callable[[Buffer], Any]
-
-# What the libraries raise for a value they cannot write, and for bytes they cannot read.
-_UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, cbor2.CBOREncodeError, EncodeError)
-_UNREADABLE = (ValueError, RecursionError, cbor2.CBORDecodeError, DecodeError)
-
-
-class _PerType(dict[type, V], Generic[V]):
-    """What `build` makes of a type, made once. A plain dict look-up afterwards: it is in every message's path."""
-
-    def __init__(self, build: Callable[[type], V]) -> None:
-        super().__init__()
-        self._build = build
-
-    def __missing__(self, kind: type) -> V:
-        made = self[kind] = self._build(kind)
-        return made
-
-
-class _TableCodec(Codec):
-    """A codec as two tables of functions, one function per message type and direction."""
-
-    def __init__(self) -> None:
-        self._encoders = _PerType(self._encoder)
-        self._decoders = _PerType(self._decoder)
-
-    @abstractmethod
-    def _encoder(self, kind: type) -> Encode:
-        """The function that encodes a `kind`. It may raise any of _UNWRITABLE."""
-
-    @abstractmethod
-    def _decoder(self, kind: type) -> Decode:
-        """The function that decodes a `kind`. It may raise any of _UNREADABLE."""
-
-    def encode(self, message: Message) -> bytes:
-        encode = self._encoders[type(message)]
-        try:
-            return encode(message)
-        except _UNWRITABLE as error:
-            raise NotRepresentable(f"{self.name}, {type(message).__name__}: {error}") from error
-
-    def decode(self, kind: type[T], data: Buffer) -> T:
-        decode = self._decoders[kind]
-        try:
-            message: T = decode(data)
-        except _UNREADABLE as error:
-            raise Malformed(f"{self.name}, {kind.__name__}: {error}") from error
-        return message
+__all__ = ["CODECS", "PROTOBUF_TYPES", "Cbor", "Json", "Msgpack", "Protobuf"]
 
 
 def _body_bytes(body: Body) -> bytes:
@@ -113,7 +58,7 @@ def _body_reader(kind: type[Body]) -> Decode:
     return lambda data: kind(bytes(data))  # bytes() of bytes is no copy
 
 
-class Json(_TableCodec):
+class Json(TableCodec):
     """Compact UTF-8 JSON by msgspec."""
 
     name = "json"
@@ -145,7 +90,7 @@ class Json(_TableCodec):
         return _body_reader(kind) if issubclass(kind, Body) else msgspec.json.Decoder(kind).decode
 
 
-class Msgpack(_TableCodec):
+class Msgpack(TableCodec):
     """MessagePack with field names by msgspec."""
 
     name = "msgpack"
@@ -172,7 +117,7 @@ _PLAIN = frozenset({str, int, float, bool})
 _NATIVE: dict[str, Any] = {"builtin_types": (bytes,)}
 
 
-class Cbor(_TableCodec):
+class Cbor(TableCodec):
     """CBOR by cbor2, as a map of indefinite length unless `definite`."""
 
     name: str  # one class, two names
@@ -213,88 +158,9 @@ class Cbor(_TableCodec):
 
 
 def _is_plain(kind: type) -> bool:
-    return all(field.type in _PLAIN for field in msgspec.structs.fields(kind))
-
-
-# Which protobuf message carries which type. Another module may add its own before it first uses the codec.
-PROTOBUF_TYPES: dict[type, type[WireMessage]] = {
-    messages.Quote: quotes_pb2.Quote,
-    messages.QuoteRequest: quotes_pb2.QuoteRequest,
-    messages.StreamRequest: quotes_pb2.StreamRequest,
-    messages.SymbolRequest: quotes_pb2.SymbolRequest,
-    messages.Credit: quotes_pb2.Credit,
-    messages.Empty: quotes_pb2.Empty,
-    messages.Produced: quotes_pb2.ProducedReply,
-    messages.RunInfo: quotes_pb2.RunInfo,
-    messages.Body: quotes_pb2.Body,
-}
-
-# A 32-bit float rounds what a Python float holds; enums and nested messages have no flat counterpart.
-_NOT_CARRIED = {
-    FieldDescriptor.TYPE_FLOAT: "a 32-bit float",
-    FieldDescriptor.TYPE_ENUM: "an enum",
-    FieldDescriptor.TYPE_MESSAGE: "a nested message",
-    FieldDescriptor.TYPE_GROUP: "a group",
-}
-
-
-class Protobuf(_TableCodec):
-    """Protocol Buffers by google's library, for the types (and their subclasses) in PROTOBUF_TYPES.
-
-    Using another type, or one whose fields are not exactly those of its message, is a TypeError.
-    """
-
-    name = "protobuf"
-    mime = "application/vnd.google.protobuf"
-    text = False
-
-    def _encoder(self, kind: type) -> Encode:
-        wire, fields = _wire_fields(kind)
-        lines = ["wire = new()"]
-        for ours, field in fields:
-            target, value = f"wire.{field.name}", f"message.{ours.name}"
-            lines.append(f"{target}.extend({value})" if field.is_repeated else f"{target} = {value}")
-        return _function("message", [*lines, "return wire.SerializeToString()"], {"new": wire})
-
-    def _decoder(self, kind: type) -> Decode:
-        wire, fields = _wire_fields(kind)
-        names: dict[str, Any] = {"parse": wire.FromString, "kind": kind}
-        values = []
-        for ours, field in fields:
-            value = f"wire.{field.name}"
-            if field.is_repeated:
-                value = f"list({value})"
-            elif field.has_presence and ours.default is not msgspec.NODEFAULT:
-                names[f"default_{ours.name}"] = ours.default
-                value = f'{value} if wire.HasField("{field.name}") else default_{ours.name}'
-            values.append(f"{ours.name}={value}")
-        return _function("data", ["wire = parse(data)", f"return kind({', '.join(values)})"], names)
-
-
-def _wire_fields(kind: type) -> tuple[type[WireMessage], list[tuple[msgspec.structs.FieldInfo, Any]]]:
-    """The protobuf message for `kind`, and which of its fields holds which of ours."""
-    wire = next((PROTOBUF_TYPES[parent] for parent in kind.__mro__ if parent in PROTOBUF_TYPES), None)
-    if wire is None:
-        raise TypeError(f"no protobuf message carries a {kind.__name__}; add it to PROTOBUF_TYPES")
-    theirs = {field.name: field for field in wire.DESCRIPTOR.fields}
-    ours = msgspec.structs.fields(kind)
-    if {field.encode_name for field in ours} != theirs.keys():
-        raise TypeError(f"{kind.__name__} and protobuf's {wire.DESCRIPTOR.full_name} have different fields")
-    for field in theirs.values():
-        if field.type in _NOT_CARRIED:
-            raise TypeError(f"{wire.DESCRIPTOR.full_name}.{field.name} is {_NOT_CARRIED[field.type]}")
-    return wire, [(field, theirs[field.encode_name]) for field in ours]
-
-
-def _function(argument: str, lines: list[str], names: dict[str, Any]) -> Callable[[Any], Any]:
-    """The function of `argument` whose body `lines` are, with `names` as its globals.
-
-    Source written out once per type, as dataclasses does it: assigning the fields in a loop costs 0.3 µs more
-    per Quote, the keyword constructor over msgspec.to_builtins 0.5 µs.
-    """
-    exec("\n    ".join([f"def function({argument}):", *lines]), names)
-    function: Callable[[Any], Any] = names["function"]
-    return function
+    return all(
+        field.type in _PLAIN or any(map(_is_plain, item_kind(field.type))) for field in msgspec.structs.fields(kind)
+    )
 
 
 CODECS: dict[str, Callable[[], Codec]] = {

@@ -1,4 +1,4 @@
-"""gRPC over grpc.aio on both sides. The wire of proto/quotes.proto; with other codecs the same paths, other bytes.
+"""gRPC over grpc.aio on both sides. The wire of proto/*.proto; with other codecs the same paths, other bytes.
 
 Messages are encoded and decoded here and not by grpc's (de)serializer hooks: grpc logs what such a hook raises and
 goes on with None, so neither "not representable" nor "malformed" nor a size would reach the caller.
@@ -39,6 +39,7 @@ from adapters.grpc_status import Code, ServersOwn, Wire, error, told
 from adapters.messages import METHODS
 
 SERVICE = "QuoteService"
+_SERVICES = {"readings": "RecordService", "orders": "RecordService"}  # by the first word of the method's name
 GRACE_S = 0.1  # what running calls get to end by themselves when the server stops
 STOP_S = 2.0  # how long stopping the server may take at all
 INT_MAX = 2**31 - 1  # channel arguments are C ints
@@ -56,8 +57,13 @@ _RPCS = {
 
 
 def rpc_name(method: Method) -> str:
-    """The method's name in proto/quotes.proto."""
+    """The method's name in proto/*.proto."""
     return _RPCS.get(method.name) or "".join(part.capitalize() for part in method.name.split("."))
+
+
+def service_name(method: Method) -> str:
+    """The service that has the method: QuoteService, or RecordService of proto/records.proto."""
+    return _SERVICES.get(method.name.partition(".")[0], SERVICE)
 
 
 def _target(address: Address) -> str:
@@ -84,7 +90,9 @@ class _Client(Peer):
                 Shape.CLIENT_STREAM: self._channel.stream_unary,
                 Shape.BIDI_STREAM: self._channel.stream_stream,
             }[method.shape]
-            return self._calls.setdefault(method.name, open_(f"/{SERVICE}/{rpc_name(method)}", None, None))
+            return self._calls.setdefault(
+                method.name, open_(f"/{service_name(method)}/{rpc_name(method)}", None, None)
+            )
 
     async def unary(self, method: Method, request: Message) -> Message:
         data = self._wire.encode(request)
@@ -231,8 +239,13 @@ class Grpc(Adapter):
         """Raises AddressInUse."""
         _check_free(address)
         server = aio.server(options=[*self._both_ends, ("grpc.so_reuseport", 0)])
-        handlers = {rpc_name(method): Endpoint(peer, method, self._wire).handler() for method in METHODS.values()}
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        handlers: dict[str, dict[str, Any]] = {}
+        for method in METHODS.values():
+            rpcs = handlers.setdefault(service_name(method), {})
+            rpcs[rpc_name(method)] = Endpoint(peer, method, self._wire).handler()
+        server.add_generic_rpc_handlers(
+            tuple(grpc.method_handlers_generic_handler(service, rpcs) for service, rpcs in handlers.items())
+        )
         try:
             port = server.add_insecure_port(_target(address))
         except RuntimeError as exc:

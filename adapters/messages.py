@@ -67,6 +67,59 @@ class Body(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
+class SensorReading(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The published record that is uploaded: eight fields. `timestamp` in milliseconds since 1970."""
+
+    device_id: str
+    value: float
+    timestamp: int
+    unit: str
+    location: str
+    battery_level: int
+    status: str
+    firmware_version: str
+
+
+class Readings(msgspec.Struct, frozen=True, gc=False):
+    """Many readings in one message."""
+
+    items: list[SensorReading]
+
+
+class Receipt(msgspec.Struct, frozen=True, gc=False):
+    """What a receiver of records got: how many, in how many messages, and the checksum of content and order."""
+
+    records: int
+    messages: int
+    checksum: str
+
+
+class OrdersRequest(msgspec.Struct, frozen=True, gc=False):
+    """Ask for `count` orders, number 0 first; `batch` of them to a message where they come in batches."""
+
+    count: int
+    batch: int
+
+
+class OrderResponse(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The published record that is downloaded: eight fields. `created_at` in milliseconds since 1970."""
+
+    order_id: str
+    amount: float
+    currency: str
+    status: str
+    created_at: int
+    customer_id: str
+    item_count: int
+    shipping_address: str
+
+
+class Orders(msgspec.Struct, frozen=True, gc=False):
+    """Many orders in one message."""
+
+    items: list[OrderResponse]
+
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -78,5 +131,11 @@ METHODS: dict[str, Method] = {
         Method("produced", Shape.UNARY, Empty, Produced),
         Method("echo", Shape.UNARY, Body, Body),
         Method("run", Shape.UNARY, Empty, RunInfo),
+        Method("readings", Shape.UNARY, Readings, Receipt),
+        Method("readings.batched", Shape.CLIENT_STREAM, Readings, Receipt),
+        Method("readings.each", Shape.CLIENT_STREAM, SensorReading, Receipt),
+        Method("orders", Shape.UNARY, OrdersRequest, Orders),
+        Method("orders.batched", Shape.SERVER_STREAM, OrdersRequest, Orders),
+        Method("orders.each", Shape.SERVER_STREAM, OrdersRequest, OrderResponse),
     )
 }

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from adapters import messages
+from adapters.codecs_table import item_kind
 
 KINDS = [kind for kind in vars(messages).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
 
@@ -26,10 +27,30 @@ _VALUES: dict[Any, st.SearchStrategy[Any]] = {
 
 def any_of(kind: type) -> st.SearchStrategy[Any]:
     """Messages of type `kind` that every codec can carry."""
-    return st.builds(kind, *(_VALUES[field.type] for field in msgspec.structs.fields(kind)))
+    return st.builds(kind, *(_values(field.type) for field in msgspec.structs.fields(kind)))
+
+
+def _values(annotation: Any) -> st.SearchStrategy[Any]:
+    items = item_kind(annotation)
+    return st.lists(any_of(items[0]), max_size=3) if items else _VALUES[annotation]
+
+
+def sevens(kind: type) -> Any:
+    """A message with 7 in every field, and two items in every list."""
+    fields = msgspec.structs.fields(kind)
+    return kind(*([sevens(item_kind(f.type)[0])] * 2 if item_kind(f.type) else f.type(7) for f in fields))
 
 
 def well_typed(message: Any, kind: type) -> bool:
     """Whether `message` is a `kind` and each field a value of exactly the declared type."""
     values = ((getattr(message, field.name), field.type) for field in msgspec.structs.fields(kind))
-    return type(message) is kind and all(type(value) is expected for value, expected in values)
+    return type(message) is kind and all(_of_type(value, expected) for value, expected in values)
+
+
+def _of_type(value: Any, annotation: Any) -> bool:
+    items = item_kind(annotation)
+    return (
+        type(value) is list and all(well_typed(item, items[0]) for item in value)
+        if items
+        else type(value) is annotation
+    )

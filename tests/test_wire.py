@@ -16,11 +16,14 @@ from google.protobuf.message import Message as WireMessage
 from adapters import messages
 from adapters.api import Malformed, NotRepresentable
 from adapters.codecs import PROTOBUF_TYPES, Protobuf
+from adapters.codecs_table import item_kind
 from adapters.messages import Body, Credit, Quote, QuoteRequest, StreamRequest
-from adapters.wire import quotes_pb2
+from adapters.wire import quotes_pb2, records_pb2
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTOBUF = Protobuf()
+PROTOS = sorted(f"proto/{path.name}" for path in (ROOT / "proto").glob("*.proto"))
+GENERATED = [quotes_pb2, records_pb2]
 QUOTE = Quote("AAPL", 42, 100.42, 100.44, 1_772_000_000_000_000)
 
 Field = descriptor_pb2.FieldDescriptorProto
@@ -55,10 +58,10 @@ def carried(
     monkeypatch.setitem(PROTOBUF_TYPES, kind, wire_class(kind.__name__, fields, repeated))
 
 
-@pytest.mark.parametrize("name", ["quotes_pb2.py", "quotes_pb2.pyi"])
+@pytest.mark.parametrize("name", ["quotes_pb2.py", "quotes_pb2.pyi", "records_pb2.py", "records_pb2.pyi"])
 def test_the_generated_code_is_current(name: str, tmp_path: Path) -> None:
     outputs = [f"--python_out={tmp_path}", f"--pyi_out={tmp_path}"]
-    command = [sys.executable, "-m", "grpc_tools.protoc", "-Iproto", *outputs, "proto/quotes.proto"]
+    command = [sys.executable, "-m", "grpc_tools.protoc", "-Iproto", *outputs, *PROTOS]
     subprocess.run(command, cwd=ROOT, check=True, timeout=60)
 
     assert (ROOT / "adapters/wire" / name).read_text() == (tmp_path / name).read_text()
@@ -68,9 +71,9 @@ def test_every_message_type_has_a_protobuf_message() -> None:
     ours = {kind for kind in vars(messages).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)}
 
     assert set(PROTOBUF_TYPES) == ours
-    assert {wire.DESCRIPTOR.name for wire in PROTOBUF_TYPES.values()} == set(
-        quotes_pb2.DESCRIPTOR.message_types_by_name
-    )
+    assert {wire.DESCRIPTOR.name for wire in PROTOBUF_TYPES.values()} == {
+        name for module in GENERATED for name in module.DESCRIPTOR.message_types_by_name
+    }
 
 
 @pytest.mark.parametrize("kind", list(PROTOBUF_TYPES), ids=lambda kind: kind.__name__)
@@ -82,15 +85,18 @@ def test_fields_of_both_sides_have_the_same_names_order_and_types(kind: type) ->
         bytes: FieldDescriptor.TYPE_BYTES,
     }
 
-    ours = [(field.encode_name, wire_types[field.type]) for field in msgspec.structs.fields(kind)]
+    ours = [
+        (field.encode_name, FieldDescriptor.TYPE_MESSAGE if item_kind(field.type) else wire_types[field.type])
+        for field in msgspec.structs.fields(kind)
+    ]
 
     assert [(field.name, field.type) for field in PROTOBUF_TYPES[kind].DESCRIPTOR.fields] == ours
 
 
-def test_the_methods_of_the_service_are_those_of_the_table() -> None:
-    served = quotes_pb2.DESCRIPTOR.services_by_name["QuoteService"].methods
+def test_the_methods_of_the_services_are_those_of_the_table() -> None:
+    services = [service for module in GENERATED for service in module.DESCRIPTOR.services_by_name.values()]
 
-    theirs = sorted((method.input_type.name, method.output_type.name) for method in served)
+    theirs = sorted((rpc.input_type.name, rpc.output_type.name) for service in services for rpc in service.methods)
 
     assert theirs == sorted(
         (PROTOBUF_TYPES[method.request].DESCRIPTOR.name, PROTOBUF_TYPES[method.reply].DESCRIPTOR.name)
