@@ -20,11 +20,12 @@ from adapters.api import AdapterError, Address, CodecError, Peer, Unsupported
 from adapters.messages import METHODS, Empty, QuoteRequest
 from runner.control import Control, run_as_process
 from runner.drive import Drive, Stalled
-from runner.host import pin, process_facts, rss_bytes, run_loop, tcp_queues, usage
+from runner.host import pin, process_facts, rss_bytes, run_loop, usage
 from runner.operations.api import Raw
 from runner.quotes import quote
 from runner.server import server_counters, settle
 from runner.service import Service
+from runner.tcp import Carried, carried, spent_on_wire, tcp_queues
 
 if TYPE_CHECKING:
     from runner.config import Cell
@@ -43,7 +44,8 @@ class ControlGate:
         self._finish: Future[dict[str, Any]] = control.expect("finish")
         self.before: dict[str, int] = {}
         self.after: dict[str, int] = {}
-        self.read_before = 0
+        self.wire_before: Carried | None = None
+        self.wire: dict[str, int] = {}  # what the window's calls put on the wire
         self.port = 0
 
     async def ready(self) -> None:
@@ -51,7 +53,7 @@ class ControlGate:
         settle()
         self._control.say("ready", **process_facts())
         await asyncio.wrap_future(self._go)
-        self.read_before = self.read_bytes() or 0
+        self.wire_before = self._carried()
         self.before = usage()
 
     async def quiet(self) -> None:
@@ -62,18 +64,21 @@ class ControlGate:
     def closed(self) -> None:
         """Note what was used, and let the supervisor ask the server."""
         self.after = usage()
+        self.wire = spent_on_wire(self.wire_before, self._carried())
         self._control.say("closed")
 
+    def _carried(self) -> Carried | None:
+        return carried(tcp_queues(self.port, local=False)) if self.port else None
+
     def read_bytes(self) -> int | None:
-        """What this process has read from its connections to the server, in bytes."""
-        queues = tcp_queues(self.port, local=False) if self.port else None
-        return None if queues is None else sum(q.received_bytes - q.receive_queue_bytes for q in queues)
+        """What this process has read from its connections to the server since it was ready, in bytes."""
+        now, before = self._carried(), self.wire_before
+        return None if now is None else now.read_bytes - (before.read_bytes if before else 0)
 
 
 def driver_counters(drive: Drive, gate: ControlGate) -> dict[str, Any]:
     """What the application has taken and what waits for it. None for what cannot be seen. From any thread."""
     queues = tcp_queues(gate.port, local=False) if gate.port else None
-    read = gate.read_bytes()
     return {
         "t_ns": time.perf_counter_ns(),
         "consumed": drive.consumed,
@@ -81,7 +86,7 @@ def driver_counters(drive: Drive, gate: ControlGate) -> dict[str, Any]:
         "held": drive.peers[0].held() if drive.peers else None,
         "rss_bytes": rss_bytes(),
         "receive_queue_bytes": None if queues is None else sum(q.receive_queue_bytes for q in queues),
-        "read_bytes": None if read is None else read - gate.read_before,
+        "read_bytes": gate.read_bytes(),
     }
 
 
@@ -178,7 +183,8 @@ async def _drive(setup: dict[str, Any], control: Control) -> None:
             holder.append(drive)
             await cell.operation.drive(drive)
             spent = {key: gate.after[key] - gate.before[key] for key in gate.after if key != "peak_rss_bytes"}
-            drive.raw.usage["driver"] = {**spent, "peak_rss_bytes": gate.after.get("peak_rss_bytes", 0)}
+            spent |= {"peak_rss_bytes": gate.after.get("peak_rss_bytes", 0), **gate.wire}
+            drive.raw.usage["driver"] = spent
             control.say("result", raw=pack(drive.raw))
     except Unsupported as exc:
         control.say("failed", verdict="unsupported", reason=str(exc))

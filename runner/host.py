@@ -5,7 +5,6 @@ fact that cannot be read is None, never 0.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import functools
 import importlib.metadata
 import logging
@@ -13,14 +12,11 @@ import os
 import platform
 import re
 import resource
-import socket
-import struct
 import sys
-import termios
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 PAGE_BYTES = resource.getpagesize()
 
@@ -34,20 +30,12 @@ SUPERVISOR_ONLY = frozenset(
 )
 
 
-class TcpQueue(NamedTuple):
-    """One of this process's TCP connections, in bytes: what the kernel holds now and has carried so far."""
-
-    send_queue_bytes: int  # written by us, not yet acknowledged
-    receive_queue_bytes: int  # arrived, not yet read by us
-    acked_bytes: int
-    received_bytes: int
-
-
 def usage() -> dict[str, int]:
-    """CPU time of all threads, involuntary context switches and peak memory of this process so far."""
+    """CPU time of all threads, context switches and peak memory of this process so far."""
     spent = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "cpu_ns": time.process_time_ns(),
+        "voluntary_switches": spent.ru_nvcsw,
         "involuntary_switches": spent.ru_nivcsw,
         "peak_rss_bytes": spent.ru_maxrss * 1024,
     }
@@ -59,40 +47,6 @@ def rss_bytes() -> int | None:
         return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
     except (OSError, IndexError, ValueError):
         return None
-
-
-def tcp_queues(port: int, *, local: bool) -> list[TcpQueue] | None:
-    """The TCP connections of this process whose local (a server's) or remote (a client's) port is `port`.
-
-    Reads /proc/self/fd, so that it also sees sockets that a library hides. None where the system lacks it.
-    TCP_INFO offsets: struct tcp_info of linux/tcp.h, tcpi_bytes_acked at 120, tcpi_bytes_received at 128.
-    """
-    try:
-        names = os.listdir("/proc/self/fd")
-    except OSError:
-        return None
-    return [queue for name in names for queue in _queue_of(int(name), port, local)]
-
-
-def _queue_of(fd: int, port: int, local: bool) -> Iterator[TcpQueue]:
-    try:
-        if not os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
-            return
-        with socket.socket(fileno=os.dup(fd)) as sock:
-            if sock.type != socket.SOCK_STREAM or sock.family not in (socket.AF_INET, socket.AF_INET6):
-                return
-            mine, theirs = sock.getsockname()[1], sock.getpeername()[1]  # a listening socket has no peer
-            if (mine if local else theirs) != port:
-                return
-            info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-            acked, received = struct.unpack_from("QQ", info, 120)
-            yield TcpQueue(_ioctl(sock, termios.TIOCOUTQ), _ioctl(sock, termios.FIONREAD), acked, received)
-    except OSError:
-        return
-
-
-def _ioctl(sock: socket.socket, request: int) -> int:
-    return int(struct.unpack("i", fcntl.ioctl(sock, request, b"\0\0\0\0"))[0])
 
 
 def available_cpus() -> list[int]:

@@ -13,8 +13,9 @@ from typing import Any
 
 from adapters.api import Address, AddressInUse, Served
 from runner.control import Control, run_as_process
-from runner.host import pin, process_facts, rss_bytes, run_loop, tcp_queues, usage
+from runner.host import pin, process_facts, rss_bytes, run_loop, usage
 from runner.service import Service
+from runner.tcp import tcp_queues
 
 
 def settle() -> dict[str, int]:

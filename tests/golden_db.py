@@ -189,6 +189,9 @@ def latency_run(protocol: str, repeat: int = 0, p50_us: float | None = None, **c
             "server_cpu_us": p50_us * 0.4,
             "driver_cpu_us": p50_us * 0.5,
             "driver_cpu_pct": 50.0,
+            "payload_bytes": 35.0,
+            "wire_in_bytes": 37.0,
+            "wire_out_bytes": 20.0,
         }
     return run_record("request_response", protocol, repeat, given, **changes)
 
@@ -211,6 +214,9 @@ def stream_run(protocol: str, repeat: int = 0, messages_per_s: float | None = No
             "server_cpu_us": each_us * 0.5,
             "driver_cpu_us": each_us * 0.8,
             "bound": "driver",
+            "payload_bytes": 36.1,
+            "wire_in_bytes": 38.1,
+            "wire_out_bytes": 0.001,
         }
     return run_record("stream", protocol, repeat, given, **changes)
 

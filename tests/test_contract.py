@@ -39,9 +39,9 @@ from adapters.messages import (
     StreamRequest,
     SymbolRequest,
 )
-from runner.host import tcp_queues
 from runner.quotes import quote
 from runner.service import Service
+from runner.tcp import tcp_queues
 
 CONF = Path(__file__).parent.parent / "conf"
 OPTIONS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((CONF / "protocol").glob("*.yaml"))}

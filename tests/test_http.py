@@ -20,9 +20,9 @@ from adapters.codecs import CODECS
 from adapters.http import Http
 from adapters.http_items import Frames, Framing, Inbox, Lines
 from adapters.messages import METHODS, Body, Empty, Produced, Quote, QuoteRequest, StreamRequest, SymbolRequest
-from runner.host import tcp_queues
 from runner.quotes import quote
 from runner.service import Service
+from runner.tcp import tcp_queues
 from tests.http_strangers import ANY_PORT, chunked, closed, fetch, reciting, still, until
 from tests.message_values import UNTIMED
 

@@ -13,6 +13,7 @@ from adapters.api import Address, Shape
 from adapters.codecs import CODECS
 from adapters.messages import METHODS, Empty, StreamRequest
 from runner.engine import run
+from runner.quotes import quote
 from runner.service import Service
 from runner.store.record import RunRecord
 from tests.cells import CONF, cell, config, instead_of
@@ -286,3 +287,15 @@ def test_debug_settings_are_stored_with_the_run(monkeypatch: pytest.MonkeyPatch)
     assert record.conditions["asyncio_debug"] is True
     assert record.conditions["debug_logging"] is True
     assert record.conditions["python_debug"] is False
+
+
+@pytest.mark.parametrize(("protocol", "least", "most"), [("websocket", 37, 39), ("grpc", 49, 51), ("tcp", 40, 42)])
+def test_the_wire_takes_what_the_framing_says(protocol: str, least: float, most: float) -> None:
+    """A WebSocket frame adds 2 bytes, gRPC 5 and an HTTP/2 frame 9, the bare wire 5; what acknowledges is small."""
+    record = execute("stream", protocol, "protobuf", operation_={"count": 20_000, "warmup": 100})
+
+    assert record.verdict == "ok", record.reason
+    payload, wire = record.measurements["payload_bytes"][0], record.measurements["wire_in_bytes"][0]
+    assert payload == sum(len(CODECS["protobuf"]().encode(quote("AAPL", seq))) for seq in range(20_000)) / 20_000
+    assert least <= wire <= most
+    assert record.measurements["wire_out_bytes"][0] < 5

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.api import CallFailed, ConnectionLost, Malformed, Message, Method
+from adapters.codecs import Json
 from adapters.messages import Body, QuoteRequest
 from runner.drive import Stalled
 from runner.operations.request_response import RequestResponse
@@ -53,6 +54,7 @@ async def test_every_call_is_counted_and_timed() -> None:
         "p90_us": (1.0, "us"),
         "mean_us": (1.0, "us"),
         "max_us": (1.0, "us"),
+        "payload_bytes": (sum(len(Json().encode(quote("AAPL", seq))) for seq in range(42, 100)) / 58, "bytes"),
         "n": (10, "calls"),
         "errors": (0, "calls"),
         "calls_per_s": (pytest.approx(10 / 21e-6), "1/s"),

@@ -24,9 +24,9 @@ PROMISED = {
     " started_at duration_s",
     "payload": "run_id sweep_id codec message size_bytes hex encode_ns decode_ns representable",
     "latency": f"{CELL} connections size_bytes n errors p50_us p90_us p99_us p999_us mean_us max_us calls_per_s"
-    " server_cpu_us driver_cpu_us",
+    " server_cpu_us driver_cpu_us payload_bytes wire_in_bytes wire_out_bytes",
     "stream": f"{CELL} producer consumer messages seconds messages_per_s us_per_message first_ms gap_p99_us"
-    " client_held_max server_cpu_us driver_cpu_us bound",
+    " client_held_max server_cpu_us driver_cpu_us payload_bytes wire_in_bytes wire_out_bytes bound",
     "backpressure": f"{CELL} producer consumer asked quiet_s produced bounded_by bound_reason plateau_messages"
     " plateau_bytes plateau_after_s surplus_server surplus_client surplus_kernel surplus_unaccounted"
     " server_rss_growth_bytes driver_rss_growth_bytes",
@@ -189,6 +189,8 @@ def test_latency_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         calls_per_s=5410.0,
         server_cpu_us=40.5,
         driver_cpu_us=61 / 3,
+        wire_in_bytes=37.25,
+        wire_out_bytes=19.5,
         connections=8,
         size_bytes=16,
         label="after",
@@ -222,6 +224,9 @@ def test_latency_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         "calls_per_s": 5410.0,
         "server_cpu_us": 40.5,
         "driver_cpu_us": 61 / 3,
+        "payload_bytes": 35.0,
+        "wire_in_bytes": 37.25,
+        "wire_out_bytes": 19.5,
     }
     counts = {name for name, value in row.items() if isinstance(value, int)}
     assert counts == {"repeat", "connections", "size_bytes", "n", "errors"}
@@ -253,6 +258,8 @@ def test_stream_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         client_held_max=None,
         server_cpu_us=8.5,
         driver_cpu_us=12.0,
+        wire_in_bytes=38.125,
+        wire_out_bytes=None,
         bound="server",
         codec="protobuf",
     )
@@ -281,6 +288,9 @@ def test_stream_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         "client_held_max": None,
         "server_cpu_us": 8.5,
         "driver_cpu_us": 12.0,
+        "payload_bytes": 36.1,
+        "wire_in_bytes": 38.125,
+        "wire_out_bytes": None,
         "bound": "server",
     }
     assert isinstance(row["driver_cpu_us"], float)  # so that a division in SQL is one

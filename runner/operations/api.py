@@ -120,7 +120,9 @@ def void_of_few(n: int) -> list[str]:
 
 
 def cpu_per_item(raw: Raw, items: int) -> dict[str, tuple[float, str]]:
-    """server_cpu_us and driver_cpu_us per item of the window, driver_cpu_pct of it; absent where not measured."""
+    """What each item of the window cost: CPU time of both sides, and bytes on the wire as the driver saw them;
+    and of the whole window: shares of a CPU, context switches, peak memory. What was not measured is absent.
+    """
     out: dict[str, tuple[float, str]] = {}
     for side in ("server", "driver"):
         spent = raw.usage.get(side, {}).get("cpu_ns")
@@ -128,7 +130,11 @@ def cpu_per_item(raw: Raw, items: int) -> dict[str, tuple[float, str]]:
             out[f"{side}_cpu_us"] = (spent / items / 1_000, "us")
             if raw.window_ns > 0:
                 out[f"{side}_cpu_pct"] = (100 * spent / raw.window_ns, "%")
-        for name, unit in (("involuntary_switches", "switches"), ("peak_rss_bytes", "bytes")):
+        switches = (("voluntary_switches", "switches"), ("involuntary_switches", "switches"))
+        for name, unit in (*switches, ("peak_rss_bytes", "bytes")):
             if name in raw.usage.get(side, {}):
                 out[f"{side}_{name}"] = (raw.usage[side][name], unit)
+    for name in ("wire_in_bytes", "wire_out_bytes"):
+        if items and name in raw.usage.get("driver", {}):
+            out[name] = (raw.usage["driver"][name] / items, "bytes")
     return out

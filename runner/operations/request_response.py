@@ -104,6 +104,9 @@ class RequestResponse(Operation):
         rate = len(latencies) * NS_PER_S / raw.window_ns
         summary.measurements["calls_per_s"] = (rate, "1/s")
         summary.measurements |= cpu_per_item(raw, calls)
+        replies = [reply for _, reply in self._exchange()[1]]
+        sizes = sum(len(codec.encode(reply)) for reply in replies)
+        summary.measurements["payload_bytes"] = (sizes / len(replies), "bytes")
         mean = sum(latencies) / len(latencies)
         in_flight = rate * mean / NS_PER_S
         connections = int(conditions.get("connections", 1))

@@ -181,6 +181,9 @@ class Stream(Operation):
         if "held_max" in raw.counts:
             summary.measurements["client_held_max"] = (raw.counts["held_max"], "messages")
         summary.measurements |= cpu_per_item(raw, arrived)
+        if arrived == self.count:
+            sizes = sum(len(codec.encode(quote(SYMBOL, seq))) for seq in range(self.count))
+            summary.measurements["payload_bytes"] = (sizes / self.count, "bytes")
         busy = {side: spent.get("cpu_ns", 0) for side, spent in raw.usage.items()}
         if busy.get("server") is not None and busy.get("driver") is not None:
             summary.findings["bound"] = "driver" if busy["driver"] >= busy["server"] else "server"

@@ -74,6 +74,9 @@ _LATENCY = [
     number("calls_per_s", "calls per second over the measured window"),
     number("server_cpu_us", "µs of CPU time per call, server process"),
     number("driver_cpu_us", "µs of CPU time per call, driver process"),
+    number("payload_bytes", "bytes of one encoded reply, the mean"),
+    number("wire_in_bytes", "bytes above TCP that the driver received per call: payload, framing and headers"),
+    number("wire_out_bytes", "bytes above TCP that the driver sent per call"),
 ]
 
 _STREAM = [
@@ -89,6 +92,9 @@ _STREAM = [
     count("client_held_max", "most messages that waited in the client; NULL where the library hides it"),
     number("server_cpu_us", "µs of CPU time per message, server process"),
     number("driver_cpu_us", "µs of CPU time per message, driver process"),
+    number("payload_bytes", "bytes of one encoded message, the mean"),
+    number("wire_in_bytes", "bytes above TCP that the driver received per message: payload, framing and headers"),
+    number("wire_out_bytes", "bytes above TCP that the driver sent per message"),
     word("bound", "the busier side: driver or server"),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runner.report import wire
 from runner.report.compare import Measure, quotable, quoted_figures, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -41,6 +42,7 @@ def build(context: Context) -> Table | None:
         Column("driver_cpu_pct", "driver\nCPU %"),
         Column("server_cpu_us", "server\nCPU µs\n/call"),
         Column("driver_cpu_us", "driver\nCPU µs\n/call", shown=False),
+        *wire.columns(rows, "call", both_ways=True),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
     ]
@@ -58,6 +60,7 @@ def build(context: Context) -> Table | None:
             "driver_cpu_pct": middle(row.estimate("driver_cpu_pct")),
             "server_cpu_us": middle(row.estimate("server_cpu_us"), cpu),
             "driver_cpu_us": middle(row.estimate("driver_cpu_us"), cpu),
+            **wire.cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
         }
@@ -69,6 +72,9 @@ def build(context: Context) -> Table | None:
     notes += quoted_figures(rows, published, OPERATION, [("p50_us", "p50", "µs", 1), ("p99_us", "p99", "µs", 1)])
     floor = [FLOOR, rows.floor_note("p50_us")] if rows.has_floor() else []
     quoted = any(map(quotable, rows.all))
+    notes += [*disturbed(rows), *filter(None, floor), PERCENTILES]
+    notes += [wire.WIRE] if wire.measured(rows) else []
+    notes += [NO_ERRORS] if rows.faultless else []
     return Table(
         OPERATION,
         "REQUEST/RESPONSE",
@@ -76,6 +82,6 @@ def build(context: Context) -> Table | None:
         rows.conditions(),
         columns,
         [cells(row) for row in rows.all],
-        [*notes, *disturbed(rows), *filter(None, floor), PERCENTILES, *([NO_ERRORS] if rows.faultless else [])],
+        notes,
         sources=[source.name for source in published if source.request_response and quoted],
     )

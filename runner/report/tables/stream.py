@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runner.report import wire
 from runner.report.compare import Measure, quotable, quoted_figures, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -45,6 +46,7 @@ def build(context: Context) -> Table | None:
         Column("bound", "busier\nside", "text"),
         Column("client_held_max_messages", "client\nheld\nmax"),
         Column("floor_ratio", "x\nfloor", shown=rows.has_floor()),
+        *wire.columns(rows, "msg", both_ways=False),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
     ]
@@ -66,6 +68,7 @@ def build(context: Context) -> Table | None:
             "bound": _majority(row, "bound"),
             "client_held_max_messages": middle(held),
             "floor_ratio": figure(floor.ratio if floor else None, 2),
+            **wire.cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
         }
@@ -82,6 +85,7 @@ def build(context: Context) -> Table | None:
     notes += disturbed(rows)
     notes += filter(None, [FLOOR, rows.floor_note("us_per_message")] if rows.has_floor() else [])
     notes.append(READING)
+    notes += [wire.WIRE] if wire.measured(rows) else []
     notes += [NO_ERRORS] if rows.faultless else []
     if any(row["client_held_max_messages"].text == DASH for row in made):
         notes.append("client held max: a dash where the library hides its queue")

@@ -1,0 +1,35 @@
+"""Bytes beside speed: what each call or message was, and what it took on the wire. Columns for the tables."""
+
+from __future__ import annotations
+
+from runner.report.rows import Row, Rows
+from runner.report.table import Cell, Column, figure, middle
+
+WIRE = "wire: bytes above TCP by the kernel's counters, as the driver received and sent them: payload and framing"
+
+
+def measured(rows: Rows) -> bool:
+    """Whether any row knows its wire bytes."""
+    return any(row.values("wire_in_bytes") for row in rows.all)
+
+
+def columns(rows: Rows, unit: str, *, both_ways: bool) -> list[Column]:
+    """`unit`: what bytes are counted per. `both_ways`: whether what the driver sent is worth the width."""
+    known = measured(rows)
+    return [
+        Column("payload_bytes", f"payload\nB/{unit}", shown=False),
+        Column("wire_in_bytes", f"wire in\nB/{unit}", shown=known),
+        Column("wire_out_bytes", f"wire out\nB/{unit}", shown=known and both_ways),
+        Column("framing_bytes", f"framing\nB/{unit}", shown=False),
+    ]
+
+
+def cells(row: Row) -> dict[str, Cell]:
+    """framing_bytes: what was received beyond the payload."""
+    payload, wire = row.estimate("payload_bytes"), row.estimate("wire_in_bytes")
+    return {
+        "payload_bytes": middle(payload, 1),
+        "wire_in_bytes": middle(wire, 1),
+        "wire_out_bytes": middle(row.estimate("wire_out_bytes"), 1),
+        "framing_bytes": figure(wire.median - payload.median if wire and payload else None, 1),
+    }
