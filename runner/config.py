@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from adapters.api import Adapter, Codec
 from runner.build import MISSING, build, keys_of, locate, read
-from runner.fields import Count, Deadline, Limits, Load, Natural, Port, Record
+from runner.fields import LOADS, Count, Deadline, Limits, Load, Natural, Port, Record
 from runner.mistakes import no_such_key, shown
 from runner.operations.api import Operation
 from runner.options import option
@@ -130,7 +130,7 @@ class _Checking:
         operation = self._operation()
         limits = self._section("limits", Limits)
         adapter = self._adapter(limits)
-        load = self._section("load", Load)
+        load = self._load()
         storage = self._section("storage", Storage)
         record = self._section("record", Record)
         self._section("plan", Plan)
@@ -141,6 +141,8 @@ class _Checking:
             )
         if load and operation and load.connections != 1:
             self._refuse_connections(operation)
+        if load and operation and limits:
+            self.problems += operation.load_problems(load, limits)
         if not (top and operation and adapter and load and limits and record and storage):
             return None
         return Cell(
@@ -201,6 +203,24 @@ class _Checking:
             self.plain["operation"] = {"_target_": target, **self.plain["operation"]}
             self.problems += [f"operation.{problem}" for problem in operation.problems()]
         return operation
+
+    def _load(self) -> Load | None:
+        """The arrival decides which keys there are; an option file of ours decides the arrival."""
+        section = self._keys("load")
+        arrival, name = section.get("arrival"), section.get("name")
+        if not isinstance(arrival, str) or arrival not in LOADS:
+            return self._built("load", "load", Load, section) if section else None
+        own = option("load", name) if isinstance(name, str) else None
+        if own is not None and own["arrival"] != arrival:
+            self.problems.append(f"load.arrival: {name} is {own['arrival']}; say load={arrival} instead")
+            return None
+        kind = LOADS[arrival]
+        for key in sorted(section.keys() - keys_of(kind).keys()):
+            takers = [other for other, taker in LOADS.items() if key in keys_of(taker)]
+            if takers:
+                self.problems.append(f"load.{key}: load={name} has none; say load={' or load='.join(takers)}")
+                del section[key]
+        return self._built("load", f"load {name}", kind, section)
 
     def _adapter(self, limits: Limits | None) -> Adapter | None:
         section = self._keys("protocol")

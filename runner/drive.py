@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from adapters.api import CallFailed, Codec, CodecError, ConnectionLost, Peer
 from runner.fields import Limits, Load
 from runner.operations.api import Raw
+from runner.timer import Timer
 
 T = TypeVar("T")
 Clock = Callable[[], int]
@@ -33,7 +34,8 @@ class Gate(Protocol):
 
 
 class Drive:
-    """One driver: its connections, its clock (nanoseconds, monotonic) and what it has found (`raw`).
+    """One driver: its connections, its clock (nanoseconds, monotonic) and what it has found (`raw`). `timer`: wakes
+    the sender of an open loop; None in a closed one.
 
     `inbox` is where a background reader puts what the application has not asked for yet; `consumed` is what the
     application has taken. Both are read by other threads while the loop is busy.
@@ -48,12 +50,14 @@ class Drive:
         limits: Limits,
         gate: Gate,
         clock: Clock,
+        timer: Timer | None = None,
     ) -> None:
         self.peers = peers
         self.codec = codec
         self.load = load
         self.limits = limits
         self.clock = clock
+        self.timer = timer
         self.raw = Raw()
         self.inbox: deque[Any] = deque()
         self.consumed = 0

@@ -26,6 +26,7 @@ from runner.quotes import quote
 from runner.server import server_counters, settle
 from runner.service import Service
 from runner.tcp import Carried, carried, spent_on_wire, tcp_queues
+from runner.timer import open_timer
 
 if TYPE_CHECKING:
     from runner.config import Cell
@@ -179,6 +180,7 @@ async def _drive(setup: dict[str, Any], control: Control) -> None:
                 limits=cell.limits,
                 gate=gate,
                 clock=time.perf_counter_ns,
+                timer=None if cell.load.arrival == "closed" else stack.enter_context(open_timer()),
             )
             holder.append(drive)
             await cell.operation.drive(drive)

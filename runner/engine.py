@@ -33,7 +33,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from adapters.api import CodecError
+from runner.arrivals import seed_of, seeded
 from runner.driver import unpack
+from runner.fields import OpenLoad
 from runner.host import MALLOC, cores, environment
 from runner.operations.api import Raw, Summary
 from runner.placement import Placement, place
@@ -74,8 +76,11 @@ def run(
     launch: Launch = Process,
 ) -> RunRecord:
     """Execute `cell` once. The record's verdict says how it ended; Ctrl-C gives `interrupted`."""
+    cell = _seeded(cell)
     operation = cell.operation
-    spot = place(cell.load.placement, operation.prefers_one_core, cores())
+    # In an open loop the driver must be free to send while the server works.
+    alternate = operation.prefers_one_core and cell.load.arrival == "closed"
+    spot = place(cell.load.placement, alternate, cores())
     if _alone(cell):
         spot = Placement("same" if spot.driver_cpus else spot.name, spot.driver_cpus, spot.driver_cpus)
     started, begun = datetime.now(UTC), time.monotonic()
@@ -134,6 +139,15 @@ def run(
     )
 
 
+def _seeded(cell: Cell) -> Cell:
+    """`cell` with the seed of its arrivals drawn, so that the driver uses it and the database has it."""
+    load = seeded(cell.load)
+    if load is cell.load:
+        return cell
+    config = {**cell.config, "load": {**cell.config["load"], "seed": seed_of(load)}}
+    return dataclasses.replace(cell, load=load, config=config)
+
+
 def _alone(cell: Cell) -> bool:
     """Whether the driver hosts both ends (or there is only one)."""
     return cell.adapter.in_process or not cell.operation.needs_server
@@ -163,8 +177,14 @@ def _conditions(cell: Cell, spot: Placement) -> dict[str, Any]:
         "connections": load.connections,
         "connections_opened": 1 if load.multiplex else load.connections,
         "multiplex": load.multiplex,
+        "arrival": load.arrival,
+        **(_arrivals(load) if isinstance(load, OpenLoad) else {}),
         **{f"protocol.{name}": value for name, value in knobs.items()},
     }
+
+
+def _arrivals(load: OpenLoad) -> dict[str, Any]:
+    return {"rate_per_s": load.rate, "max_in_flight": load.max_in_flight, "arrival_seed": seed_of(load)}
 
 
 def _refuse_unsupported(cell: Cell) -> None:

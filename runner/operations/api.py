@@ -15,6 +15,7 @@ from adapters.api import Codec, Method
 
 if TYPE_CHECKING:
     from runner.drive import Drive
+    from runner.fields import Limits, Load
 
 
 @dataclass
@@ -61,6 +62,12 @@ class Operation(ABC):
 
     def problems(self) -> list[str]:
         """What is wrong between keys, each a sentence that starts with the key's name."""
+        return []
+
+    def load_problems(self, load: Load, limits: Limits) -> list[str]:
+        """What is wrong between the load and this operation, each a sentence that starts with a dotted key."""
+        if load.arrival != "closed":
+            return [f"load.arrival: {self.name} has no open loop; leave load=closed"]
         return []
 
     def largest_message_bytes(self) -> int:

@@ -1,8 +1,8 @@
-"""How long does one call take? Closed loop: each connection has one call under way, and makes the next when
-the last one is answered.
+"""How long does one call take?
 
-The cost of a stall is hidden here by construction (a slow answer delays the calls that would have met it):
-a closed loop measures service time, not what an arriving user would wait.
+Closed loop: each connection has one call under way, and makes the next when the last one is answered. The cost of a
+stall is hidden by construction (a slow answer delays the calls that would have met it): a closed loop measures
+service time, not what an arriving user would wait. Open loop: runner.operations.open_loop.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from typing import Any, ClassVar
 
 from adapters.api import Codec, Message, Method, Peer
 from adapters.messages import METHODS, Body, QuoteRequest
+from runner.arrivals import due_ns, open_problems, seed_of
 from runner.drive import CALL_ERRORS, Drive, all_of, tickets
-from runner.fields import Count, Natural
+from runner.fields import Count, Limits, Load, Natural, OpenLoad
 from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors, void_of_few
+from runner.operations.open_loop import send
+from runner.operations.open_results import open_measurements, open_void
 from runner.quotes import quote
 from runner.samples import NS_PER_S, filled, latency_measurements, slots
 
@@ -31,7 +34,8 @@ LOOP_NS = 1_000  # stamps, checks and the loop between two calls of one caller
 
 @dataclass(frozen=True, kw_only=True)
 class RequestResponse(Operation):
-    """`count` calls after `warmup` that are not kept. `size_bytes`: null asks for a quote, a number has a body
+    """`count` calls after `warmup` that are not kept (one at a time on each connection, in an open loop too; there
+    load.duration_s may say how long instead of how many). `size_bytes`: null asks for a quote, a number has a body
     of that size echoed.
     """
 
@@ -48,6 +52,9 @@ class RequestResponse(Operation):
     def largest_message_bytes(self) -> int:
         return self.size_bytes or 0
 
+    def load_problems(self, load: Load, limits: Limits) -> list[str]:
+        return open_problems(load, limits, self.count) if isinstance(load, OpenLoad) else []
+
     def _exchange(self) -> tuple[Method, list[tuple[Message, Message]]]:
         """The method, and (request, the only right answer) pairs to go through in turn."""
         if self.size_bytes is None:
@@ -63,11 +70,23 @@ class RequestResponse(Operation):
         await self._calls(drive, method, pairs, self.warmup)
         drive.raw.errors.clear()
         await drive.ready()
+        if isinstance(drive.load, OpenLoad):
+            await self._open(drive, drive.load, method, pairs)
+            return
         values, opened, closed = await self._calls(drive, method, pairs, self.count)
         drive.close_window()  # the CPU clock; the window itself is from the first caller's start to the last's end
         drive.raw.window_ns = closed - opened
         drive.raw.samples["latency"] = filled(values)
         drive.raw.counts["calls"] = self.count
+
+    async def _open(
+        self, drive: Drive, load: OpenLoad, method: Method, pairs: list[tuple[Message, Message]]
+    ) -> None:
+        due = due_ns(load, self.count, seed_of(load) or 0)
+        traffic = await send(drive, method, pairs, due, load.max_in_flight)
+        drive.close_window()
+        drive.raw.facts |= {"arrival": load.arrival, "timer": drive.timer.name if drive.timer else ""}
+        traffic.into(drive.raw)
 
     async def _calls(
         self, drive: Drive, method: Method, pairs: list[tuple[Message, Message]], count: int
@@ -87,6 +106,15 @@ class RequestResponse(Operation):
         return values, began[0], ended[-1]
 
     def summarize(self, raw: Raw, codec: Codec, conditions: dict[str, Any]) -> Summary:
+        summary = self._open_summary(raw) if "arrival" in raw.facts else self._closed_summary(raw, conditions)
+        if self.size_bytes is not None:
+            summary.measurements["size_bytes"] = (self.size_bytes, "bytes")
+        return summary
+
+    def _open_summary(self, raw: Raw) -> Summary:
+        return Summary(open_measurements(raw), {"timer": raw.facts["timer"]}, void=open_void(raw))
+
+    def _closed_summary(self, raw: Raw, conditions: dict[str, Any]) -> Summary:
         latencies, calls = raw.samples.get("latency", []), raw.counts.get("calls", 0)
         summary = Summary(measurements=latency_measurements(latencies))
         errors = sum(raw.errors.values())
@@ -94,8 +122,6 @@ class RequestResponse(Operation):
             "n": (len(latencies), "calls"),
             "errors": (errors, "calls"),
         }
-        if self.size_bytes is not None:
-            summary.measurements["size_bytes"] = (self.size_bytes, "bytes")
         summary.void += void_of_errors(errors, calls) + void_of_few(calls)
         if len(latencies) + errors != calls:
             summary.void.append(f"{len(latencies) + errors:,} calls were counted, {calls:,} were asked for")

@@ -63,6 +63,14 @@ def _asked(run: Run) -> int | None:
     return None if found is None else int(found)
 
 
+def _lasts(run: Run) -> str | None:
+    """How much an open loop was asked for: a time, else a number of calls."""
+    duration_s, count = run.setting("load", "duration_s"), run.setting("operation", "count")
+    if duration_s is not None:
+        return f"{plain(duration_s)} s"
+    return None if count is None else counted(count, "call")
+
+
 _PLACES = {
     "split": "server and driver on different cores",
     "same": "server and driver on one core",
@@ -95,6 +103,21 @@ ARRIVAL = Condition(
     lambda kind: f"{kind} loop",
     ("load.arrival", "load.name"),
 )
+OPEN_ARRIVAL = Condition(
+    "arrival",
+    "arrival",
+    ARRIVAL.of,
+    lambda kind: f"open loop, {kind} arrivals",
+    (*ARRIVAL.covers, "load.seed"),  # runs that differ in the seed alone are repeats
+)
+RATE = Condition(
+    "rate_per_s",
+    "rate\nasked\n/s",
+    lambda run: run.setting("load", "rate"),
+    lambda rate: f"{number(rate) if float(rate).is_integer() else plain(rate)} calls/s asked for",
+    ("load.rate",),
+)
+LASTS = Condition("lasts", "lasts", _lasts, lambda said: said, ("load.duration_s", "operation.count"))
 ASKED = Condition("asked", "asked", _asked, lambda n: f"{number(n)} asked for", ("operation.asked",))
 SETTLE = Condition(
     "settle_s",

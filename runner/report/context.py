@@ -9,11 +9,14 @@ from functools import cached_property
 from runner.report import conditions as c
 from runner.report.needs import Choosing
 from runner.report.published import Published
-from runner.report.read import Sweep
+from runner.report.read import Run, Sweep
 from runner.report.rows import Rows, rows_of
 
-# operation -> the conditions of its rows (in the order in which rows are sorted and conditions said), and what
-# identifies a cell beside protocol, engine, codec and variant.
+# Runs of an operation that are rows of another table: the two kinds of loop are different experiments.
+OPEN_LOOP = {"open_loop": "request_response"}
+
+# operation (or key of OPEN_LOOP) -> the conditions of its rows (in the order in which rows are sorted and
+# conditions said), and what identifies a cell beside protocol, engine, codec and variant.
 OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
     "payload": ((c.LABEL, c.MESSAGE, *c.PROCESS), ()),
     "request_response": (
@@ -24,6 +27,21 @@ OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
             c.CONNECTIONS,
             c.MULTIPLEX,
             *c.counted_after_warmup("calls"),
+            c.PLACEMENT,
+            *c.PROCESS,
+        ),
+        (),
+    ),
+    "open_loop": (
+        (
+            c.LABEL,
+            c.BODY,
+            c.OPEN_ARRIVAL,
+            c.RATE,
+            c.CONNECTIONS,
+            c.MULTIPLEX,
+            c.LASTS,
+            c.counted_after_warmup("calls")[1],
             c.PLACEMENT,
             *c.PROCESS,
         ),
@@ -52,10 +70,16 @@ class Context:
         """The rows of one operation, read and grouped once."""
         if operation not in self._rows:
             found, more = OPERATIONS[operation]
-            runs = self.sweep.runs(operation)
+            runs = self._runs(operation)
             conditions = [*found, c.other_settings(runs, found, more)]
             self._rows[operation] = rows_of(runs, conditions, self.choosing.floor, self.letters, more)
         return self._rows[operation]
+
+    def _runs(self, operation: str) -> Sequence[Run]:
+        runs = self.sweep.runs(OPEN_LOOP.get(operation, operation))
+        if operation not in {*OPEN_LOOP, *OPEN_LOOP.values()}:
+            return runs
+        return [run for run in runs if (c.ARRIVAL.of(run) != "closed") == (operation in OPEN_LOOP)]
 
     @cached_property
     def _rows(self) -> dict[str, Rows]:

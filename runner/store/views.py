@@ -28,6 +28,7 @@ from runner.store.columns import (
     word,
 )
 from runner.store.conditions import CONDITION_FIELDS
+from runner.store.open_loop import ARRIVAL, OPEN_LOOP
 
 _RUNS = [
     RUN_ID,
@@ -62,16 +63,18 @@ _PAYLOAD = [
 _LATENCY = [
     *CELL,
     column("connections", "client connections, one call at a time on each"),
+    *ARRIVAL,
     count("size_bytes", "bytes of the echoed body; NULL: a quote was asked for"),
     count("n", "calls measured, the good ones"),
     count("errors", "calls that failed"),
-    number("p50_us", "µs, median (nearest rank)"),
+    number("p50_us", "µs, median (nearest rank) of the service time, from the start of a call to its answer"),
     number("p90_us", "µs, 90th percentile"),
     number("p99_us", "µs, 99th percentile; NULL below 100 samples"),
     number("p999_us", "µs, 99.9th percentile; NULL below 1,000 samples"),
     number("mean_us", "µs, arithmetic mean"),
     number("max_us", "µs, the slowest call"),
-    number("calls_per_s", "calls per second over the measured window"),
+    number("calls_per_s", "calls per second over the measured window; NULL in an open loop"),
+    *OPEN_LOOP,
     number("server_cpu_us", "µs of CPU time per call, server process"),
     number("driver_cpu_us", "µs of CPU time per call, driver process"),
     number("payload_bytes", "bytes of one encoded reply, the mean"),

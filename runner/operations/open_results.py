@@ -1,0 +1,122 @@
+"""What is computed from a stretch of open-loop traffic: three rates, two times, and whether they can be trusted."""
+
+from __future__ import annotations
+
+from runner.operations.api import Raw, cpu_per_item, void_of_errors, void_of_few
+from runner.samples import NS_PER_S, NS_PER_US, latency_measurements, nearest_rank
+
+ACHIEVED_LEAST = 0.95  # of the requested rate
+BEHIND_NS = 50_000_000  # the answers may spread this much longer than the calls: one hiccup of a busy machine
+DROPPED_BAND = 0.01
+LATE_NS = 1_000_000  # a driver this late, and by LATE_BAND of what it measures, is in its own numbers
+LATE_BAND = 0.10
+LITTLE_BAND = 0.10
+LITTLE_CALLS = 100  # with fewer, one hiccup is a visible part of the sum
+DRIVER_BUSY_PCT = 90.0
+
+
+def rate_per_s(n: int, over_ns: int) -> float | None:
+    """Of `n` events from the first to the last of them; None where that is no rate."""
+    return (n - 1) * NS_PER_S / over_ns if n > 1 and over_ns > 0 else None
+
+
+def rates(raw: Raw) -> dict[str, tuple[float, str]]:
+    """requested_per_s (calls due), sent_per_s (calls started), achieved_per_s (right answers); absent for one."""
+    counts = raw.counts
+    found = {
+        "requested_per_s": rate_per_s(counts.get("calls", 0), counts.get("intended_span_ns", 0)),
+        "sent_per_s": rate_per_s(len(raw.samples.get("schedule_delay", [])), counts.get("started_span_ns", 0)),
+        "achieved_per_s": rate_per_s(len(raw.samples.get("latency", [])), counts.get("ended_span_ns", 0)),
+    }
+    return {name: (rate, "1/s") for name, rate in found.items() if rate is not None}
+
+
+def open_measurements(raw: Raw) -> dict[str, tuple[float, str]]:
+    """Service time as p50_us ... max_us, response time as response_p50_us ..., the rates, lateness and drops."""
+    latencies = raw.samples.get("latency", [])
+    out = latency_measurements(latencies)
+    response = latency_measurements(raw.samples.get("response", []))
+    out |= {f"response_{name}": value for name, value in response.items()}
+    out |= {
+        "n": (len(latencies), "calls"),
+        "errors": (sum(raw.errors.values()), "calls"),
+        "dropped": (raw.counts.get("dropped", 0), "calls"),
+        **rates(raw),
+    }
+    delays = sorted(raw.samples.get("schedule_delay", []))
+    for name, q in (("schedule_delay_p50_us", 50.0), ("schedule_delay_p99_us", 99.0)):
+        if (delay := nearest_rank(delays, q)) is not None:
+            out[name] = (delay / NS_PER_US, "us")
+    if latencies:
+        out |= cpu_per_item(raw, raw.counts.get("calls", 0))
+    return out
+
+
+def open_void(raw: Raw) -> list[str]:
+    """Every reason why the numbers of this traffic are not to be used."""
+    calls, dropped, errors = raw.counts.get("calls", 0), raw.counts.get("dropped", 0), sum(raw.errors.values())
+    good = len(raw.samples.get("latency", []))
+    void = void_of_errors(errors, calls) + void_of_few(calls)
+    if good + errors + dropped != calls:
+        void.append(f"{good + errors + dropped:,} calls were counted, {calls:,} were due")
+    return void + _short(raw) + _dropped(dropped, calls) + _late(raw) + _busy(raw) + _unaccounted(raw)
+
+
+def _short(raw: Raw) -> list[str]:
+    """Less achieved than requested, and not for one hiccup."""
+    found = rates(raw)
+    if "requested_per_s" not in found or "achieved_per_s" not in found:
+        return []
+    requested, achieved = found["requested_per_s"][0], found["achieved_per_s"][0]
+    behind_ns = raw.counts["ended_span_ns"] - raw.counts["intended_span_ns"]
+    lost = raw.counts.get("dropped", 0) + sum(raw.errors.values())
+    if achieved >= ACHIEVED_LEAST * requested or (behind_ns <= BEHIND_NS and not lost):
+        return []
+    return [
+        f"{achieved:,.5g} of {requested:,.5g} calls/s requested were achieved "
+        f"({achieved / requested:.1%}; below {ACHIEVED_LEAST:.0%} is void)"
+    ]
+
+
+def _dropped(dropped: int, calls: int) -> list[str]:
+    if not calls or dropped / calls <= DROPPED_BAND:
+        return []
+    return [f"{dropped:,} of {calls:,} calls were dropped ({dropped / calls:.1%}; over {DROPPED_BAND:.0%} is void)"]
+
+
+def _late(raw: Raw) -> list[str]:
+    """The driver sent late by so much that its lateness is what was measured."""
+    delay = nearest_rank(sorted(raw.samples.get("schedule_delay", [])), 99.0)
+    response = nearest_rank(sorted(raw.samples.get("response", [])), 99.0)
+    if delay is None or response is None or delay <= max(LATE_NS, LATE_BAND * response):
+        return []
+    return [
+        f"the driver was late with its calls: schedule delay p99 {delay / 1e6:,.3g} ms beside a response time "
+        f"p99 of {response / 1e6:,.3g} ms (over {LATE_NS / 1e6:g} ms and over {LATE_BAND:.0%} is void)"
+    ]
+
+
+def _busy(raw: Raw) -> list[str]:
+    """The driver is meant to be the faster side. Where it spins for want of a timer, its CPU time says nothing."""
+    spent = raw.usage.get("driver", {}).get("cpu_ns")
+    if spent is None or raw.window_ns < NS_PER_S / 10 or raw.facts.get("timer") == "spin":
+        return []
+    pct = 100 * spent / raw.window_ns
+    return [f"driver CPU {pct:.0f} % (over {DRIVER_BUSY_PCT:.0f} % is void)"] if pct > DRIVER_BUSY_PCT else []
+
+
+def _unaccounted(raw: Raw) -> list[str]:
+    """Little's law: calls in the system = rate x mean response time. The left side is the sender's own count over
+    time, the right side comes from the stamps of the calls. What LATE_NS allows for is the driver's lateness.
+    """
+    responses = raw.samples.get("response", [])
+    if len(responses) < LITTLE_CALLS or len(responses) < raw.counts.get("calls", 0) or raw.window_ns <= 0:
+        return []
+    seen, expected = raw.counts.get("in_system_ns", 0), sum(responses)
+    off = abs(seen - expected)
+    if off <= LITTLE_BAND * expected or off <= LATE_NS * len(responses):
+        return []
+    return [
+        f"{seen / raw.window_ns:.2f} calls were in flight, rate x mean response time is "
+        f"{expected / raw.window_ns:.2f} (Little's law, within {LITTLE_BAND:.0%})"
+    ]
