@@ -209,7 +209,9 @@ class _Checking:
         section = self._keys("load")
         arrival, name = section.get("arrival"), section.get("name")
         if not isinstance(arrival, str) or arrival not in LOADS:
-            return self._built("load", "load", Load, section) if section else None
+            known = {key for taker in LOADS.values() for key in keys_of(taker)} - keys_of(Load).keys()
+            shared = {key: value for key, value in section.items() if key not in known}
+            return self._built("load", "load", Load, shared) if section else None
         own = option("load", name) if isinstance(name, str) else None
         if own is not None and own["arrival"] != arrival:
             self.problems.append(f"load.arrival: {name} is {own['arrival']}; say load={arrival} instead")

@@ -106,6 +106,7 @@ CONDITIONS = {
     "connections_opened": 1,
     "peers_seen": 1,
     "multiplex": False,
+    "arrival": "closed",
 }
 UNITS = {
     "n": "calls",

@@ -12,9 +12,11 @@ from adapters.api import Adapter, Codec
 from adapters.loopback import Loopback
 from runner import yaml_files
 from runner.config import check
+from runner.fields import ConstantLoad
 from runner.mistakes import Refused
 from runner.options import CONF, GROUPS, option, options
 from tests.cells import cell, config
+from tests.cells import option as option_with
 
 COUNT = "expected a whole number, 1 or more, got"
 QUIET = "expected a list of 1 or more, each a number, 0 or more, got"
@@ -125,7 +127,7 @@ def test_a_wrong_value_is_named_with_what_would_fit(parts: dict[str, Any], said:
             "load",
             "conections",
             "load.conections: no such key; did you mean 'connections'? "
-            "(load takes: arrival, connections, multiplex, placement)",
+            "(load closed takes: arrival, connections, multiplex, placement)",
         ),
         ("storage", "uri", "storage.uri: no such key; did you mean 'url'? (storage takes: url, busy_s)"),
         (
@@ -421,3 +423,60 @@ def test_files_that_are_no_options_are_not_judged(tmp_path: Path) -> None:
 
 def test_every_group_has_options() -> None:
     assert [group for group in GROUPS if not options(group)] == []
+
+
+# Load
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs", "said"),
+    [
+        ("closed", {"rate": 5}, "load.rate: load=closed has none; say load=constant or load=poisson"),
+        ("closed", {"seed": 5}, "load.seed: load=closed has none; say load=poisson"),
+        ("constant", {"seed": 5}, "load.seed: load=constant has none; say load=poisson"),
+        ("closed", {"arrival": "poisson"}, "load.arrival: closed is closed; say load=poisson instead"),
+        ("constant", {"rate": 0}, "load.rate: expected a number above 0, got 0"),
+        ("constant", {"rate": None}, "load.rate: expected a number above 0, got null"),
+        ("poisson", {"duration_s": 0}, "load.duration_s: expected a number above 0; or null, got 0"),
+        ("poisson", {"seed": -1}, "load.seed: expected a whole number, 0 or more; or null, got -1"),
+        ("constant", {"arrival": "burst"}, 'load.arrival: expected one of closed, constant, poisson, got "burst"'),
+        (
+            "constant",
+            {"connections": 5, "max_in_flight": 2},
+            "load.max_in_flight: 2 is less than load.connections (5), some of which would never be used; "
+            "raise it or ask for fewer connections",
+        ),
+        (
+            "constant",
+            {"rate": 0.01},
+            "load.rate: 20 calls at 0.01 a second take 2,000 s, limits.run_s is 300; "
+            "raise limits.run_s or ask for less",
+        ),
+    ],
+)
+def test_a_load_is_refused_with_the_way_out(name: str, knobs: dict[str, Any], said: str) -> None:
+    composed = config()
+    composed["load"] = option_with("load", name) | knobs
+
+    assert check(composed) == (None, [said])
+
+
+@pytest.mark.parametrize("knobs", [{"rate": 0.5}, {"rate": 1e3, "duration_s": 10}, {"rate": 2, "connections": 16}])
+def test_a_rate_is_taken_as_it_is(knobs: dict[str, Any]) -> None:
+    composed = config()
+    composed["load"] = option_with("load", "constant", **knobs)
+    checked, problems = check(composed)
+
+    assert problems == []
+    assert checked is not None
+    assert isinstance(checked.load, ConstantLoad)
+    assert checked.load.rate == knobs["rate"]
+    assert check(checked.config)[1] == []  # as the measured processes read it
+
+
+@pytest.mark.parametrize("operation", ["stream", "backpressure", "payload"])
+def test_an_operation_without_an_open_loop_says_so(operation: str) -> None:
+    composed = config(operation)
+    composed["load"] = option_with("load", "poisson")
+
+    assert check(composed) == (None, [f"load.arrival: {operation} has no open loop; leave load=closed"])

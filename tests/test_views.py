@@ -17,20 +17,39 @@ from runner.store.record import RunRecord
 from runner.store.views import COLUMNS, VIEWS
 from tests import golden_db
 from tests.golden_db import backpressure_run, golden, latency_run, payload_run, stream_run, write_sweep
+from tests.golden_open_loop import open_run
 
 CELL = "run_id sweep_id suite scenario label protocol engine codec variant placement repeat verdict"
 PROMISED = {
     "runs": "run_id sweep_id suite scenario label operation protocol engine codec variant repeat verdict reason"
     " started_at duration_s",
     "payload": "run_id sweep_id codec message size_bytes hex encode_ns decode_ns representable",
-    "latency": f"{CELL} connections size_bytes n errors p50_us p90_us p99_us p999_us mean_us max_us calls_per_s"
-    " server_cpu_us driver_cpu_us payload_bytes wire_in_bytes wire_out_bytes",
+    "latency": f"{CELL} connections arrival rate_per_s size_bytes n errors p50_us p90_us p99_us p999_us mean_us"
+    " max_us calls_per_s response_p50_us response_p90_us response_p99_us response_p999_us response_mean_us"
+    " response_max_us requested_per_s sent_per_s achieved_per_s dropped schedule_delay_p50_us"
+    " schedule_delay_p99_us server_cpu_us driver_cpu_us payload_bytes wire_in_bytes"
+    " wire_out_bytes",
     "stream": f"{CELL} producer consumer messages seconds messages_per_s us_per_message first_ms gap_p99_us"
     " client_held_max server_cpu_us driver_cpu_us payload_bytes wire_in_bytes wire_out_bytes bound",
     "backpressure": f"{CELL} producer consumer asked quiet_s produced bounded_by bound_reason plateau_messages"
     " plateau_bytes plateau_after_s surplus_server surplus_client surplus_kernel surplus_unaccounted"
     " server_rss_growth_bytes driver_rss_growth_bytes",
 }
+OPEN_LOOP = [
+    "rate_per_s",
+    "response_p50_us",
+    "response_p90_us",
+    "response_p99_us",
+    "response_p999_us",
+    "response_mean_us",
+    "response_max_us",
+    "requested_per_s",
+    "sent_per_s",
+    "achieved_per_s",
+    "dropped",
+    "schedule_delay_p50_us",
+    "schedule_delay_p99_us",
+]
 UNITS = {"_us": "µs", "us_per_message": "µs", "_ms": "ms", "_ns": "ns", "_per_s": "per second", "_bytes": "bytes"}
 SECONDS = ["duration_s", "seconds", "quiet_s", "plateau_after_s"]
 
@@ -227,9 +246,25 @@ def test_latency_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         "payload_bytes": 35.0,
         "wire_in_bytes": 37.25,
         "wire_out_bytes": 19.5,
+        "arrival": "closed",
+        **dict.fromkeys(OPEN_LOOP),
     }
     counts = {name for name, value in row.items() if isinstance(value, int)}
     assert counts == {"repeat", "connections", "size_bytes", "n", "errors"}
+
+
+def test_latency_of_an_open_loop_has_response_time_rates_and_lateness_beside_service_time(path: Path) -> None:
+    row = one(path, "latency", open_run("grpc", 0, 300.0, rate=0.5, arrival="poisson", dropped=7))
+
+    assert (row["arrival"], row["rate_per_s"], row["p50_us"], row["response_p50_us"]) == (
+        "poisson",
+        0.5,
+        300.0,
+        600.0,
+    )
+    assert (row["requested_per_s"], row["sent_per_s"], row["achieved_per_s"]) == (0.5, 0.5, 0.5)
+    assert (row["schedule_delay_p50_us"], row["schedule_delay_p99_us"], row["dropped"]) == (50.0, 100.0, 7)
+    assert (row["response_max_us"], row["calls_per_s"]) == (2e6, None)
 
 
 def test_a_percentile_without_enough_samples_is_null(path: Path) -> None:
@@ -397,6 +432,7 @@ def test_conditions_has_a_column_for_every_condition_of_run_and_machine(path: Pa
         **cell,
         "placement": "same",
         "connections": 4,
+        **dict.fromkeys(("rate_per_s", "max_in_flight", "arrival_seed")),  # NULL in a closed loop
         "knobs": "{}",
         "other_facts": "{}",
     }

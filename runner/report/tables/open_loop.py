@@ -15,7 +15,7 @@ READING = (
     "response: from when a call was due to its answer, waiting for a free connection included; service: from its "
     "start. What lies between is the wait that a closed loop cannot see (coordinated omission)",
     "achieved: right answers per second, from the first to the last; late: by how much the driver was late with a "
-    "call, which is in the response time; dropped: not made, as load.max_in_flight others were waiting or under way",
+    "call, which is in the response time; dropped: not made, as load.max_in_flight others were in the system",
     "percentiles: nearest rank; p99 from 100 samples",
 )
 FAMILY = ("p50_us", "p90_us", "p99_us", "p999_us", "max_us")  # share their decimals

@@ -15,8 +15,8 @@ P50 = Measure("p50_us", "p50", "faster", more_is_better=False)
 TAIL = Measure("tail_ratio", "tail (p99/p50)", "steadier", more_is_better=False, values=True)
 FLOOR = "x floor: p50 as a multiple of the floor's, with the same codec under the same conditions"
 UNSEEN = (
-    "closed loop: service time; what a stall does to calls that would have come meanwhile is not in it (coordinated "
-    "omission), load=constant or load=poisson shows it"
+    "closed loop: service time; what a stall does to calls that would have come meanwhile is not in it "
+    "(coordinated omission): load=constant shows it"
 )
 PERCENTILES = "percentiles: nearest rank; p99 from 100 samples, p99.9 from 1,000"
 FAMILY = ("p50_us", "p90_us", "p99_us", "p999_us", "mean_us", "max_us")  # share their decimals
