@@ -65,7 +65,7 @@ COUNT = "operation.count: expected a whole number, 1 or more, got"
     ("override", "said"),
     [
         ("protocol=grcp", f"protocol: no option 'grcp'; did you mean 'grpc'? {PROTOCOLS}"),
-        ("load=x", "load: no option 'x' (there are: closed)"),
+        ("load=x", "load: no option 'x' (there are: closed, constant, poisson)"),
         ("operation.cuont=5", f"operation.cuont: no such key; did you mean 'count'? {TAKES}"),
         ("+operation.cuont=5", f"operation.cuont: no such key; did you mean 'count'? {TAKES}"),
         ("++operation.cuont=5", f"operation.cuont: no such key; did you mean 'count'? {TAKES}"),
@@ -171,7 +171,7 @@ def test_a_value_is_quoted_as_the_message_says(capsys: pytest.CaptureFixture[str
         ),
         ("protocol=tcp,grpc", "protocol=tcp,grpc: give one value"),
         ("protocol=tcp --fast", "--fast: no such option (bakeoff serve --help)"),
-        ("protocol=tcp load=x", "load: no option 'x' (there are: closed)"),
+        ("protocol=tcp load=x", "load: no option 'x' (there are: closed, constant, poisson)"),
         (
             "protocol=tcp operation.producr=push",
             "operation.producr: no such key; did you mean 'producer'? "
