@@ -109,6 +109,10 @@ class RequestResponse(Operation):
         summary = self._open_summary(raw) if "arrival" in raw.facts else self._closed_summary(raw, conditions)
         if self.size_bytes is not None:
             summary.measurements["size_bytes"] = (self.size_bytes, "bytes")
+        if raw.samples.get("latency") and raw.window_ns > 0:
+            replies = [reply for _, reply in self._exchange()[1]]
+            sizes = sum(len(codec.encode(reply)) for reply in replies)
+            summary.measurements["payload_bytes"] = (sizes / len(replies), "bytes")
         return summary
 
     def _open_summary(self, raw: Raw) -> Summary:
@@ -130,9 +134,6 @@ class RequestResponse(Operation):
         rate = len(latencies) * NS_PER_S / raw.window_ns
         summary.measurements["calls_per_s"] = (rate, "1/s")
         summary.measurements |= cpu_per_item(raw, calls)
-        replies = [reply for _, reply in self._exchange()[1]]
-        sizes = sum(len(codec.encode(reply)) for reply in replies)
-        summary.measurements["payload_bytes"] = (sizes / len(replies), "bytes")
         mean = sum(latencies) / len(latencies)
         in_flight = rate * mean / NS_PER_S
         connections = int(conditions.get("connections", 1))
