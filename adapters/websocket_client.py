@@ -58,14 +58,14 @@ class Client(Peer):
     async def unary(self, method: Method, request: Message) -> Message:
         ws, spelling = self._ws, self._spellings.get(method.name) or self._spell(method)
         command, text = spelling.command(request), spelling.reply_text
-        body = self._messages.encode(request) if spelling.opaque else None
+        body = self._messages.encode(request) if spelling.framed else None
         if self._busy or self._lost:
             raise self._cannot()
         self._busy = True
         try:
             await ws.send(command)
             if body is not None:
-                await ws.send(body)
+                await ws.send(body, text=spelling.request_text)
             data: Any = await ws.recv(False if text else None)
         except ConnectionClosed as exc:
             raise self._closed(exc) from exc
@@ -100,13 +100,13 @@ class Client(Peer):
                 yield item
 
     async def _items(self, spelling: Spelling, request: Message) -> AsyncGenerator[Message, None]:
-        """Say the command (and the opaque request), then yield what arrives up to END."""
+        """Say the command (and the request's frame), then yield what arrives up to END."""
         ws, method, decode = self._ws, spelling.method, self._messages.decode
         recv, reply, single = ws.recv, method.reply, method.shape is Shape.CLIENT_STREAM
         text, count, over = spelling.reply_text, 0, False
         raw = False if text else None  # False: text frames as bytes, which is what codecs take
         command = spelling.command(request)
-        body = self._messages.encode(request) if spelling.opaque else None
+        body = self._messages.encode(request) if spelling.framed else None
         data: Any
         if self._busy or self._lost:
             raise self._cannot()
@@ -114,7 +114,7 @@ class Client(Peer):
         try:
             await ws.send(command)
             if body is not None:
-                await ws.send(body)
+                await ws.send(body, text=spelling.request_text)
             while True:
                 data = await recv(raw)
                 if (data[:1] == b"E" and data[:4] in CONTROL) if text else isinstance(data, str):
@@ -195,7 +195,7 @@ class Client(Peer):
             _failure(task)  # retrieved, so that nobody warns about it
 
     def _refused(self, spelling: Spelling, frame: str) -> AdapterError:
-        if frame == UNKNOWN and (spelling.uploads or spelling.opaque):
+        if frame == UNKNOWN and (spelling.uploads or spelling.framed):
             self.abort(f"the server does not know {spelling.word} and takes what follows it for commands")
         return error(frame)
 

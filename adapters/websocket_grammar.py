@@ -6,11 +6,13 @@
     STOP (while a stream runs)                     END <items sent>
     CREDITED AAPL, then MORE 3, MORE 2 ...         three item frames, two ...; STOP or END ends it with END 5
     ECHO, then one binary frame                    one binary frame
+    READINGS, then one item frame                  one item frame
     anything else                                  ERR unknown command
 
 A command is a word and the fields of its request in order, separated by spaces; trailing fields that have defaults
 may be left out. Commands and END, ERR, STOP and MORE are text frames. Items are text frames with a text codec and
-binary frames otherwise; a Body is always a binary frame. Methods that take many messages: the word, then item
+binary frames otherwise; a Body is always a binary frame. A request that holds a list is no command: it follows the
+word as an item frame. Methods that take many messages: the word, then item
 frames, then END <items sent>; the reply is one item frame, or item frames and END.
 
 An error is "ERR <kind>: <text>", or "ERR <text>" for the two that a kind would only repeat.
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 
@@ -50,7 +52,7 @@ _BARE = {BUSY: "busy", UNKNOWN: "not_found"}  # errors that are spelled without 
 
 
 class Spelling:
-    """One method as text. `opaque`: the request is a binary frame after the word; `credit`: MORE frames follow.
+    """One method as text. `framed`: the request is a frame after the word; `credit`: MORE frames follow.
 
     `request_text`, `reply_text`: whether those messages travel in text frames.
 
@@ -67,14 +69,14 @@ class Spelling:
         self.word = _WORDS.get(method.name) or method.name.upper().replace(".", "_")
         self.unary = method.shape is Shape.UNARY
         self.uploads = method.shape in (Shape.CLIENT_STREAM, Shape.BIDI_STREAM)
-        self.opaque = method.request is Body and not self.uploads
+        self.framed = not self.uploads and (method.request is Body or _holds_list(method.request))
         self.credit = method.request is Credit and self.uploads
         self.request_text = codec.text and method.request is not Body
         self.reply_text = codec.text and method.reply is not Body
         fields: tuple[msgspec.structs.FieldInfo, ...] = ()
         if self.credit:
             fields = msgspec.structs.fields(Credit)[:1]
-        elif not self.uploads and not self.opaque:
+        elif not self.uploads and not self.framed:
             fields = msgspec.structs.fields(method.request)
         self._keys = tuple(field.encode_name for field in fields)
         self._fields = [field.name for field in fields]
@@ -92,8 +94,8 @@ class Spelling:
             then = ", then MORE <n>"
         elif self.uploads:
             then = ", then item frames, then END <n>"
-        elif self.opaque:
-            then = ", then one binary frame"
+        elif self.framed:
+            then = f", then one {'text' if self.request_text else 'binary'} frame"
         return "usage: " + " ".join([self.word, *words]) + then
 
     def spell(self, request: Message) -> str:
@@ -117,6 +119,10 @@ class Spelling:
             return Credit(symbol, int(frame.removeprefix("MORE ") if isinstance(frame, str) else ""))
         except ValueError as exc:
             raise CallFailed("invalid_argument", self.usage) from exc
+
+
+def _holds_list(kind: type) -> bool:
+    return any(get_origin(field.type) is list for field in msgspec.structs.fields(kind))
 
 
 class Limited:

@@ -60,7 +60,7 @@ class Session:
                     continue
                 self._leftovers, self._credited, self._answering = False, spelling.credit, True
                 try:
-                    request = await self._body(spelling, words) if spelling.opaque else spelling.request(words)
+                    request = await self._body(spelling, words) if spelling.framed else spelling.request(words)
                     if not spelling.unary:
                         await self._start(spelling, request)
                     else:
@@ -97,10 +97,10 @@ class Session:
         await asyncio.sleep(0)  # let it start: a STOP right behind would else cancel it unheard
 
     async def _body(self, spelling: Spelling, words: list[str]) -> Message:
-        body = "" if len(words) > 1 else await self.ws.recv()
-        if isinstance(body, str):
+        body = None if len(words) > 1 else await self.ws.recv()
+        if body is None or isinstance(body, str) is not spelling.request_text:
             raise CallFailed("invalid_argument", spelling.usage)
-        return self._messages.decode(spelling.method.request, body)
+        return self._messages.decode(spelling.method.request, body.encode() if isinstance(body, str) else body)
 
     async def _listen(self, stream: asyncio.Task[None], frame: str | bytes) -> None:
         """What the client says while a stream runs."""

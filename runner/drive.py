@@ -38,7 +38,8 @@ class Drive:
     the sender of an open loop; None in a closed one.
 
     `inbox` is where a background reader puts what the application has not asked for yet; `consumed` is what the
-    application has taken. Both are read by other threads while the loop is busy.
+    application has taken. Both are read by other threads while the loop is busy. `outbox` is where a sender that
+    never waits puts what the transport has not taken.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Drive:
         self.timer = timer
         self.raw = Raw()
         self.inbox: deque[Any] = deque()
+        self.outbox: deque[Any] = deque()
         self.consumed = 0
         self._gate = gate
         self._opened_ns = 0

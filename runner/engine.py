@@ -34,10 +34,11 @@ from typing import TYPE_CHECKING, Any
 
 from adapters.api import CodecError
 from runner.arrivals import seed_of, seeded
+from runner.ceiling import Ceiling
 from runner.driver import unpack
 from runner.fields import OpenLoad
 from runner.host import MALLOC, cores, environment
-from runner.operations.api import Raw, Summary
+from runner.operations.api import Raw
 from runner.placement import Placement, place
 from runner.process import Child, ChildFailed, Process
 from runner.quotes import quote
@@ -87,7 +88,7 @@ def run(
     raw, conditions = Raw(), _conditions(cell, spot)
     verdict: Verdict = "ok"
     reason = ""
-    summary = Summary()
+    summary = operation.known()
     try:
         _refuse_unsupported(cell)
         raw = _execute(cell, spot, conditions, launch)
@@ -170,7 +171,7 @@ def _conditions(cell: Cell, spot: Placement) -> dict[str, Any]:
         "gc": "frozen after warm-up",
         "malloc": " ".join(f"{name}={value}" for name, value in MALLOC.items()),
         "codec": cell.codec,
-        "message_bytes": cell.operation.largest_message_bytes() or size,
+        "message_bytes": cell.operation.largest_message_bytes(adapter.codec) or size,
         "frame_bytes": adapter.wire_bytes(size) - size,
         "max_message_bytes": adapter.max_message_bytes,
         "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
@@ -193,7 +194,7 @@ def _refuse_unsupported(cell: Cell) -> None:
     for method in operation.methods():
         if method.shape not in adapter.shapes:
             raise RunEnded("unsupported", f"{cell.protocol} cannot carry {method.shape.value} ({method.name})")
-    size, limit = operation.largest_message_bytes(), adapter.limit_bytes()
+    size, limit = operation.largest_message_bytes(adapter.codec), adapter.limit_bytes()
     if size > limit:
         raise RunEnded(
             "unsupported", f"a message of {size:,} bytes is over the {limit:,} that {cell.protocol} carries"
@@ -259,7 +260,8 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
             look = lambda: (asked.ask("counters", ASK_S), driver.ask("counters", ASK_S))  # noqa: E731
         operation.watch(watched, quiet["t_ns"], limits.max_rss_mb * 2**20, look)
         driver.tell("finish")
-    _event(driver, server, "closed", limits.run_s, "limits.run_s")
+    ceiling = None if operation.watched else Ceiling([driver] if server is None else [server, driver], limits)
+    _event(driver, server, "closed", limits.run_s, "limits.run_s", ceiling)
     usage: dict[str, dict[str, int]] = {}
     if server is not None:
         after = server.ask("usage", ASK_S)
@@ -273,15 +275,19 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
     return raw
 
 
-def _event(child: Child, other: Child | None, name: str, timeout_s: float, limit: str) -> dict[str, Any]:
+def _event(
+    child: Child, other: Child | None, name: str, timeout_s: float, limit: str, ceiling: Ceiling | None = None
+) -> dict[str, Any]:
     """The event `name` of `child`; `limit` names the keys that bound the wait.
 
     Raises RunEnded when it says `failed` instead, or when `other` has ended: that is then the cause, whatever
-    `child` makes of it.
+    `child` makes of it. And when memory passes the `ceiling`: that run is void, not failed.
     """
     deadline = time.monotonic() + timeout_s
     while True:
         left = deadline - time.monotonic()
+        if ceiling is not None and (passed := ceiling.passed()):
+            raise RunEnded("void", passed)
         try:
             line = child.event(min(SLICE_S, max(left, 0)))
         except ChildFailed:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 from typing import Any, Protocol
 
-from runner.host import MALLOC
+from runner.host import MALLOC, rss_bytes
 
 STOP_S = 2.0
 TAIL_BYTES = 4096
@@ -43,6 +43,9 @@ class Child(Protocol):
 
     def exited(self) -> str | None:
         """How the process ended, in words; None while it runs."""
+
+    def rss_bytes(self) -> int | None:
+        """Its resident memory now; None where that cannot be seen, or after its end."""
 
     def close(self) -> None:
         """End it, at the latest after STOP_S; never raises."""
@@ -120,6 +123,10 @@ class Process:
     def exited(self) -> str | None:
         """How the process ended, in words; None while it runs."""
         return None if self._child.poll() is None else self._ended()
+
+    def rss_bytes(self) -> int | None:
+        """Its resident memory now; None where that cannot be seen, or after its end."""
+        return rss_bytes(self._child.pid)
 
     def _ended(self) -> str:
         try:

@@ -13,15 +13,18 @@ from typing import Any
 
 from adapters.api import Address, AddressInUse, Served
 from runner.control import Control, run_as_process
-from runner.host import pin, process_facts, rss_bytes, run_loop, usage
+from runner.host import pin, process_facts, reset_high_water, rss_bytes, run_loop, usage
 from runner.service import Service
 from runner.tcp import tcp_queues
 
 
 def settle() -> dict[str, int]:
-    """After warm-up: what lives now will live; the collector need not look at it again. Returns usage()."""
+    """After warm-up: what lives now will live; the collector need not look at it again. Peak memory is counted from
+    here. Returns usage().
+    """
     gc.collect()
     gc.freeze()
+    reset_high_water()
     return usage()
 
 

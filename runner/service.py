@@ -19,7 +19,17 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from typing import Any
 
 from adapters.api import CallFailed, Message, Method, Peer
-from adapters.messages import Body, Credit, Empty, Produced, Quote, QuoteRequest, RunInfo
+from adapters.messages import Body, Credit, Empty, OrdersRequest, Produced, Quote, QuoteRequest, RunInfo
+from runner.bulk import (
+    DOWNLOADS,
+    UPLOADS,
+    all_orders,
+    one_by_one,
+    order_messages,
+    pushed,
+    received,
+    received_stream,
+)
 from runner.quotes import quote
 
 YIELD_EVERY = 64
@@ -27,7 +37,7 @@ PRODUCERS = ("awaited", "push", "gated", "credited")
 
 
 class Service(Peer):
-    """The quote service. `producer`: how counted and endless streams make their items; `mark`: the gate of
+    """The quotes and the records. `producer`: how counted and endless streams make their items; `mark`: the gate of
     `gated`, in items; `run`: the nonce that proves which run this server belongs to.
 
     `produced` and `outbound` describe the stream that was started last (the stream under test): items made so
@@ -41,12 +51,14 @@ class Service(Peer):
         self._mark = mark
         self._run = run
         self.produced = 0
-        self._buffer: deque[Quote] = deque()
+        self._buffer: deque[Message] = deque()
         self._unary: dict[str, Callable[[Any], Message]] = {
             "quote": self._quote,
             "echo": self._echo,
             "produced": self._produced,
             "run": self._which_run,
+            "readings": received,
+            "orders": all_orders,
         }
 
     @property
@@ -62,7 +74,9 @@ class Service(Peer):
         return handler(request)
 
     async def client_stream(self, method: Method, requests: AsyncIterable[Message]) -> Message:
-        """No method of this shape is served yet. Raises CallFailed("not_found")."""
+        """Raises CallFailed("not_found") for a method that is not served."""
+        if method.name in UPLOADS:
+            return await received_stream(method, requests)
         raise CallFailed("not_found", f"no method {method.name!r}")
 
     def server_stream(self, method: Method, request: Message) -> AsyncGenerator[Message, None]:
@@ -75,6 +89,8 @@ class Service(Peer):
             return self._stream(request.symbol, itertools.count(), 0.0, self._producer)
         if method.name == "quotes.unbounded.ready":
             return self._stream(request.symbol, itertools.count(), 0.0, "gated")
+        if method.name in DOWNLOADS:
+            return self._orders(method, request)
         raise CallFailed("not_found", f"no method {method.name!r}")
 
     def bidi_stream(self, method: Method, requests: AsyncIterable[Message]) -> AsyncGenerator[Message, None]:
@@ -104,7 +120,16 @@ class Service(Peer):
             return self._buffered(symbol, seqs, delay_s, mark=self._mark)
         return self._awaited(symbol, seqs, delay_s)
 
-    def _begin(self) -> deque[Quote]:
+    def _orders(self, method: Method, request: OrdersRequest) -> AsyncGenerator[Message, None]:
+        messages, buffer = order_messages(method, request), self._begin()
+        if self._producer == "push":
+            return pushed(messages, buffer, self._count)
+        return one_by_one(messages, self._count)
+
+    def _count(self) -> None:
+        self.produced += 1
+
+    def _begin(self) -> deque[Message]:
         self.produced = 0
         self._buffer = deque()
         return self._buffer

@@ -17,6 +17,8 @@ FEW = {
     "request_response": {"count": 20, "warmup": 5},
     "stream": {"count": 200, "warmup": 20},
     "payload": {"loops": 50},
+    "upload": {"records": 2500, "warmup": 100},
+    "download": {"records": 2500, "warmup": 100},
     "backpressure": {"quiet_s": [0.1, 0.2], "settle_s": 6.0},
 }
 

@@ -259,11 +259,11 @@ def test_help_names_the_words_every_group_and_every_option(
     assert "bakeoff report" in text
     assert "bakeoff serve protocol=" in text
     for line in (
-        "scenario   the question: backpressure, mine, payload, request_response, stream\n",
-        "suite      several sweeps that belong together: article, backpressure_full\n",
+        "scenario   the question: backpressure, download, mine, payload, request_response, stream, upload\n",
+        "suite      several sweeps that belong together: article, backpressure_full, bulk, bulk_full\n",
         f"protocol   over which wire: {WIRES}\n",
         "codec      message <-> bytes: cbor, cbor_definite, default, json, msgpack, protobuf (default: ",
-        "operation  what is measured; a scenario chooses it: backpressure, payload, request_response, stream\n",
+        "operation  what is measured; a scenario chooses it: backpressure, download, payload, request_response, ",
     ):
         assert line in text
 

@@ -70,9 +70,15 @@ class Operation(ABC):
             return [f"load.arrival: {self.name} has no open loop; leave load=closed"]
         return []
 
-    def largest_message_bytes(self) -> int:
-        """An upper bound of one encoded message without the codec's own overhead."""
+    def largest_message_bytes(self, codec: Codec) -> int:
+        """The largest encoded message that the adapter will have to carry; 0 where it is as small as a quote.
+        A run whose message is over the adapter's limit is not started.
+        """
         return 0
+
+    def known(self) -> Summary:
+        """What can be said of a run however it ends: what was asked for. `summarize` replaces it."""
+        return Summary()
 
     def credit(self) -> int | None:
         """How many items a stream's reader grants before it asks (Adapter.connect)."""

@@ -49,7 +49,7 @@ class RequestResponse(Operation):
     def methods(self) -> list[Method]:
         return [METHODS["quote"], METHODS["run"], METHODS["echo" if self.size_bytes is not None else "quote"]]
 
-    def largest_message_bytes(self) -> int:
+    def largest_message_bytes(self, codec: Codec) -> int:
         return self.size_bytes or 0
 
     def load_problems(self, load: Load, limits: Limits) -> list[str]:
