@@ -31,8 +31,8 @@ SUPERVISOR_ONLY = frozenset(
 
 
 def usage() -> dict[str, int]:
-    """CPU time of all threads, context switches and peak memory of this process so far; the high water of its memory
-    since reset_high_water.
+    """CPU time of all threads, context switches and peak memory of this process so far; the high water of its
+    memory since reset_high_water.
     """
     spent = resource.getrusage(resource.RUSAGE_SELF)
     return {

@@ -117,7 +117,8 @@ def test_a_mistake_in_a_cell_is_one_line_and_nothing_is_started(
         ("reprot", "reprot: expected key=value (bakeoff --help lists what there is); did you mean 'report'?"),
         (
             "suite=artcle",
-            "suite: no option 'artcle'; did you mean 'article'? (there are: article, backpressure_full)",
+            "suite: no option 'artcle'; did you mean 'article'? (there are: article, backpressure_full, bulk, "
+            "bulk_full)",
         ),
         (
             "suite=article,backpressure_full",

@@ -22,6 +22,9 @@ SMALL = {
     "payload": ["operation.loops=50"],
     "backpressure": ["operation.quiet_s=[0.05]", "operation.settle_s=0"],
 }
+SMALL["upload"] = ["operation.records=500", "operation.warmup=100"]
+SMALL["upload,download"] = SMALL["upload"]
+SMALL["bulk"] = ["operation.records=1000", "operation.warmup=100", "repeats=1"]
 SMALL["article"] = [*SMALL["stream"], *SMALL["payload"], *SMALL["backpressure"], "repeats=1"]
 SMALL["backpressure_full"] = SMALL["backpressure"]
 
