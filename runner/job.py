@@ -57,13 +57,15 @@ class Job:
 
     `overrides` is what the command line sets beside Hydra's own keys. It is kept from Hydra's first composition
     because a key may exist in some cells only; the sweeper applies it cell by cell. `result` is set by the
-    sweeper. `database` is the absolute path that every process saves to.
+    sweeper. `database` is the absolute path, or the URL, that every process saves to; `beside` what files of
+    unsaved runs are named after.
     """
 
     def __init__(self, overrides: list[str], command: str = "bakeoff") -> None:
         self.overrides = overrides
         self.command = command
         self.database: str | None = None
+        self.beside = Path("results.db")
         self.busy_s = 10.0
         self.store: Store | None = None
         self.result: SweepResult | None = None
@@ -88,7 +90,7 @@ class Job:
             overrides=[override for override in task if not override.startswith("plan.")],
         )
         with held_back() as held:
-            verdict, reason = self._save(record)
+            verdict, reason = self._save(_shareable(record))
         return Outcome(verdict, reason, stop=held.pressed or record.verdict == "interrupted")
 
     def _save(self, record: RunRecord) -> tuple[Verdict, str]:
@@ -113,6 +115,7 @@ class Job:
     def _write(self, record: RunRecord) -> None:
         """One transaction. Raises StoreError, which names the file that the run was put into instead."""
         from runner.store import StoreError, open_store
+        from runner.store.located import without_password
         from runner.store.save import keep
 
         if self.store is not None:
@@ -122,9 +125,19 @@ class Job:
         try:
             store = open_store(self.database, create=False, busy_s=self.busy_s)
         except StoreError as exc:
-            raise StoreError(f"{exc}; {keep(Path(self.database), self.database, record, str(exc))}") from exc
+            kept = keep(self.beside, without_password(self.database), record, str(exc))
+            raise StoreError(f"{exc}; {kept}") from exc
         with store:
             store.save_run(record)
+
+
+def _shareable(record: RunRecord) -> RunRecord:
+    """`record` without the password of the database: who may read results need not be able to write them."""
+    from runner.store.located import without_password
+
+    storage = {**record.config["storage"], "url": without_password(record.config["storage"]["url"])}
+    overrides = [without_password(override) for override in record.overrides]
+    return replace(record, overrides=overrides, config={**record.config, "storage": storage})
 
 
 def plain(cfg: DictConfig) -> dict[str, Any]:

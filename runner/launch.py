@@ -41,6 +41,7 @@ def run_sweep(job: Job, cells: Sequence[PlannedCell], launch: Launch, batch: int
     The database is opened and the sweep is in it before anything starts. Raises Refused when that fails.
     """
     from runner.store import SweepRecord, new_id
+    from runner.store.located import without_password
 
     first = cells[0].cell
     _refuse_report(first.report)
@@ -51,14 +52,15 @@ def run_sweep(job: Job, cells: Sequence[PlannedCell], launch: Launch, batch: int
     record = SweepRecord(
         sweep_id=sweep_id,
         suite=first.suite or None,
-        command=job.command,
+        command=without_password(job.command),
         seed=seed,
         planned=len(planned),
         started_at=datetime.now(UTC),
     )
     result = SweepResult(sweep_id, first.storage.url, first.report, len(planned))
     with _begun(first.storage, record) as store:
-        job.store, job.database, job.result = store, str(store.path), result
+        job.store, job.database, job.result = store, store.url, result
+        job.beside = store.path
         job.busy_s = first.storage.busy_s
         try:
             _run(planned, launch, batch, first.fail_fast, result)

@@ -20,19 +20,15 @@ from sqlalchemy import select
 
 from runner.store import RunRecord, Store, SweepRecord, new_id, open_store, schema
 from runner.store.histogram import DIGITS, decode, encode
+from tests.databases import Database
 from tests.golden_db import CONDITIONS, ENVIRONMENT, START, latency_run, payload_run
 
 SWEEP = SweepRecord("01KG0000000000000000000001", "article", "bakeoff suite=article", 4711, 2, START)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "results.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[Store]:
-    with open_store(str(path)) as opened:
+def store(database: Database) -> Iterator[Store]:
+    with open_store(database.url) as opened:
         opened.begin_sweep(SWEEP)
         yield opened
 
@@ -41,10 +37,9 @@ def a_run(name: str = "A", **changes: Any) -> RunRecord:
     return replace(latency_run("grpc", 0, 100.0), run_id=name, sweep_id=SWEEP.sweep_id, **changes)
 
 
-def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    """What a stranger with nothing but SQLite sees."""
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(sql).fetchall()
+def document(kept: Any) -> Any:
+    """A JSON column: text in a file, parsed already by PostgreSQL's driver."""
+    return json.loads(kept) if isinstance(kept, str) else kept
 
 
 # Ids
@@ -81,7 +76,7 @@ def test_two_processes_that_make_ids_at_once_share_none() -> None:
 # A run and its rows
 
 
-def test_a_run_comes_back_with_every_value_it_was_saved_with(store: Store, path: Path) -> None:
+def test_a_run_comes_back_with_every_value_it_was_saved_with(store: Store, database: Database) -> None:
     local = timezone(timedelta(hours=2))
     store.save_run(
         RunRecord(
@@ -142,49 +137,62 @@ def test_a_run_comes_back_with_every_value_it_was_saved_with(store: Store, path:
         "findings": {"bound": "driver"},
         "errors": {"timeout": 2},
     }
-    assert rows(path, "SELECT started_at FROM run") == [("2026-03-01T12:00:00.000005Z",)]
-    assert rows(path, "SELECT facts FROM environment") == [('{"cpus":2,"python":"3.11.7"}',)]
-    assert rows(path, "SELECT * FROM measurement ORDER BY metric") == [
+    assert database.rows("SELECT started_at FROM run") == [("2026-03-01T12:00:00.000005Z",)]
+    ((facts,),) = database.rows("SELECT facts FROM environment")
+    assert document(facts) == {"cpus": 2, "python": "3.11.7"}
+    assert database.rows("SELECT * FROM measurement ORDER BY metric") == [
         ("R1", "first_ms", 1 / 3, "ms"),
         ("R1", "messages", 50_000.0, "messages"),
         ("R1", "seconds", 0.1, "s"),
     ]
-    assert rows(path, "SELECT * FROM sample") == [
+    assert database.rows("SELECT * FROM sample ORDER BY seq") == [
         ("R1", "gap", 0, 30),
         ("R1", "gap", 1, 10),
         ("R1", "gap", 2, 20),
     ]
-    assert rows(path, "SELECT run_id, name, n, min_ns, max_ns, encoding FROM distribution") == [
+    assert database.rows("SELECT run_id, name, n, min_ns, max_ns, encoding FROM distribution") == [
         ("R1", "gap", 3, 10, 30, "hdrhistogram-v2-deflate")
     ]
-    assert rows(path, "SELECT * FROM series") == [
+    assert database.rows("SELECT * FROM series ORDER BY t_ns") == [
         ("R1", "produced", 0, 100.0),
         ("R1", "produced", 50_000_000, None),
         ("R1", "produced", 100_000_000, 2.5),
     ]
 
 
-def test_a_sweep_has_its_end_once_it_has_ended(store: Store, path: Path) -> None:
+def test_a_sweep_has_its_end_once_it_has_ended(store: Store, database: Database) -> None:
     kept = (SWEEP.sweep_id, "article", "bakeoff suite=article", 4711, 2, "2026-03-01T12:00:00.000000Z")
-    assert rows(path, "SELECT * FROM sweep") == [(*kept, None)]
+    assert database.rows("SELECT * FROM sweep") == [(*kept, None)]
     store.end_sweep(SWEEP.sweep_id, START + timedelta(seconds=90))
-    assert rows(path, "SELECT * FROM sweep") == [(*kept, "2026-03-01T12:01:30.000000Z")]
+    assert database.rows("SELECT * FROM sweep") == [(*kept, "2026-03-01T12:01:30.000000Z")]
 
 
-def test_runs_with_equal_environments_share_one_row(store: Store, path: Path) -> None:
+def test_runs_with_equal_environments_share_one_row(store: Store, database: Database) -> None:
     turned = dict(reversed(ENVIRONMENT.items()))
     for name, environment in ("A", ENVIRONMENT), ("B", turned), ("C", {**ENVIRONMENT, "kernel": "Linux 6.2"}):
         store.save_run(a_run(name, environment=environment))
-    kept = dict(rows(path, "SELECT run_id, environment.facts FROM run JOIN environment USING (environment_hash)"))
-    assert json.loads(kept["A"]) == json.loads(kept["B"]) == ENVIRONMENT
-    assert json.loads(kept["C"])["kernel"] == "Linux 6.2"
-    assert rows(path, "SELECT count(*) FROM environment") == [(2,)]
+    query = "SELECT run_id, environment.facts FROM run JOIN environment USING (environment_hash)"
+    kept = {run_id: document(facts) for run_id, facts in database.rows(query)}
+    assert kept["A"] == kept["B"] == ENVIRONMENT
+    assert kept["C"]["kernel"] == "Linux 6.2"
+    assert database.rows("SELECT count(*) FROM environment") == [(2,)]
 
 
 @pytest.mark.parametrize(
-    "text", ["漢字", "🥁🍰", "e\u0301 \u202e", "a\nb\tc\r\"'\\", "\x00\x1f\x7f", "\u2028\ufffe\uffff", ""]
+    "text",
+    [
+        "漢字",
+        "🥁🍰",
+        "e\u0301 \u202e",
+        "a\nb\tc\r\"'\\",
+        "\x01\x1f\x7f",
+        "\u2028\ufffe\uffff",
+        "",
+        "=1+1",
+        "%s ? :a {}",
+    ],
 )
-def test_any_unicode_survives(store: Store, path: Path, text: str) -> None:
+def test_any_unicode_survives(store: Store, database: Database, text: str) -> None:
     store.save_run(a_run(label=text, reason=text, findings={"bound": text}, config={text: [text]}))
     with store.engine.connect() as connection:
         kept = connection.execute(select(schema.run)).mappings().one()
@@ -192,9 +200,22 @@ def test_any_unicode_survives(store: Store, path: Path, text: str) -> None:
     assert (kept["findings"], kept["config"]) == ({"bound": text}, {text: [text]})
 
 
-def test_json_columns_hold_characters_as_themselves_and_keys_in_order(store: Store, path: Path) -> None:
-    store.save_run(a_run(findings={"producer": "漢", "bound": "é"}))
-    assert rows(path, "SELECT findings FROM run") == [('{"bound":"é","producer":"漢"}',)]
+def test_the_character_nul_survives_in_a_file(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "results.db")) as store:
+        store.begin_sweep(SWEEP)
+        store.save_run(a_run(label="\0", findings={"bound": "\0"}))
+        with store.engine.connect() as connection:
+            kept = connection.execute(select(schema.run)).mappings().one()
+    assert (kept["label"], kept["findings"]) == ("\0", {"bound": "\0"})
+
+
+def test_json_columns_of_a_file_hold_characters_as_themselves_and_keys_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with open_store(str(path)) as store:
+        store.begin_sweep(SWEEP)
+        store.save_run(a_run(findings={"producer": "漢", "bound": "é"}))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT findings FROM run").fetchall() == [('{"bound":"é","producer":"漢"}',)]
 
 
 # Samples and histograms
@@ -212,28 +233,30 @@ def test_json_columns_hold_characters_as_themselves_and_keys_in_order(store: Sto
     ],
 )
 def test_of_more_samples_than_the_limit_every_kth_is_kept_with_its_true_position(
-    store: Store, path: Path, count: int, most: int, positions: list[int]
+    store: Store, database: Database, count: int, most: int, positions: list[int]
 ) -> None:
     store.save_run(a_run(samples={"latency": [1000 + seq for seq in range(count)]}), samples_max=most)
-    assert rows(path, "SELECT seq, value_ns FROM sample") == [(seq, 1000 + seq) for seq in positions]
+    assert database.rows("SELECT seq, value_ns FROM sample ORDER BY seq") == [
+        (seq, 1000 + seq) for seq in positions
+    ]
     histograms = [(count, 1000, 999 + count)] if count else []
-    assert rows(path, "SELECT n, min_ns, max_ns FROM distribution") == histograms
+    assert database.rows("SELECT n, min_ns, max_ns FROM distribution") == histograms
 
 
-def test_the_limit_is_the_configured_one_and_10000_where_none_is(store: Store, path: Path) -> None:
+def test_the_limit_is_the_configured_one_and_10000_where_none_is(store: Store, database: Database) -> None:
     store.save_run(a_run("A", samples={"latency": range(30)}, config={"record": {"samples_max": 15}}))
     store.save_run(a_run("B", samples={"latency": range(30_000)}, config={}))
-    assert rows(path, "SELECT run_id, count(*), max(seq) FROM sample GROUP BY run_id") == [
+    assert database.rows("SELECT run_id, count(*), max(seq) FROM sample GROUP BY run_id ORDER BY run_id") == [
         ("A", 15, 28),
         ("B", 10_000, 29_997),
     ]
-    assert rows(path, "SELECT run_id, n FROM distribution") == [("A", 30), ("B", 30_000)]
+    assert database.rows("SELECT run_id, n FROM distribution ORDER BY run_id") == [("A", 30), ("B", 30_000)]
 
 
-def test_the_histogram_has_every_sample_to_three_digits(store: Store, path: Path) -> None:
+def test_the_histogram_has_every_sample_to_three_digits(store: Store, database: Database) -> None:
     values = [1_000 * (seq + 1) for seq in range(10_000)]
     store.save_run(a_run(samples={"latency": values}), samples_max=10)
-    ((data,),) = rows(path, "SELECT data FROM distribution")
+    ((data,),) = database.rows("SELECT data FROM distribution")
     histogram = decode(data)
     assert histogram.total_count == 10_000
     for percentile, exact in (50, 5_000_000), (90, 9_000_000), (99, 9_900_000), (99.9, 9_990_000):
@@ -263,7 +286,7 @@ def test_histograms_of_two_runs_can_be_added() -> None:
 # The tables
 
 
-def test_the_narrow_tables_have_the_documented_columns(store: Store, path: Path) -> None:
+def test_the_narrow_tables_have_the_documented_columns(store: Store, database: Database) -> None:
     tables = {
         "measurement": ["run_id", "metric", "value", "unit"],
         "sample": ["run_id", "name", "seq", "value_ns"],
@@ -271,12 +294,12 @@ def test_the_narrow_tables_have_the_documented_columns(store: Store, path: Path)
         "series": ["run_id", "name", "t_ns", "value"],
     }
     for table, columns in tables.items():
-        assert [row[1] for row in rows(path, f"PRAGMA table_info({table})")] == columns
+        with closing(database.connect()) as connection:
+            described = connection.execute(f"SELECT * FROM {table}").description
+        assert [column[0] for column in described] == columns
 
 
-def test_deleting_a_run_takes_its_rows_along(store: Store, path: Path) -> None:
+def test_deleting_a_run_takes_its_rows_along(store: Store, database: Database) -> None:
     store.save_run(replace(payload_run("json"), run_id="A", sweep_id=SWEEP.sweep_id, conditions=CONDITIONS))
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("DELETE FROM run")
-    assert rows(path, "SELECT count(*) FROM measurement") == [(0,)]
+    database.change("DELETE FROM run")
+    assert database.rows("SELECT count(*) FROM measurement") == [(0,)]

@@ -138,8 +138,8 @@ def test_reading_a_missing_database_says_to_run_first(tmp_path: Path, monkeypatc
             "sqlite:///results.db?mode=ro: a sqlite URL takes no options here; leave out ? and what follows",
         ),
         (
-            "postgresql://me:secret@host/results",
-            "postgresql databases are not supported yet; use sqlite:///results.db",
+            "mysql://me:secret@host/results",
+            "mysql databases are not supported; use sqlite:///results.db or postgresql+psycopg://user@host/database",
         ),
         ("://", "not a database URL; give a path or sqlite:///results.db"),
     ],

@@ -3,41 +3,29 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runner.store import RunRecord, Store, SweepRecord, Unstorable, open_store
+from tests.databases import Database
 from tests.golden_db import START, latency_run
 
 SWEEP = SweepRecord("01KG0000000000000000000001", None, "bakeoff", 4711, 2, START)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "results.db"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[Store]:
-    with open_store(str(path)) as opened:
+def store(database: Database) -> Iterator[Store]:
+    with open_store(database.url) as opened:
         opened.begin_sweep(SWEEP)
         yield opened
 
 
 def a_run(name: str = "A", **changes: Any) -> RunRecord:
     return replace(latency_run("grpc", 0, 100.0), run_id=name, sweep_id=SWEEP.sweep_id, **changes)
-
-
-def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(sql).fetchall()
 
 
 @pytest.mark.parametrize(
@@ -70,29 +58,29 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
     ],
 )
 def test_what_no_database_keeps_unchanged_is_refused_by_name(
-    store: Store, path: Path, changes: dict[str, Any], message: str
+    store: Store, database: Database, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Unstorable) as refused:
         store.save_run(a_run(**changes))
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
-    assert rows(path, "SELECT count(*) FROM run") == [(0,)]
-    assert not list(path.parent.glob("*.unsaved-*"))
+    assert database.rows("SELECT count(*) FROM run") == [(0,)]
+    assert not list(database.folder.glob("*.unsaved-*"))
 
 
-def test_a_refused_run_can_be_corrected_and_saved(store: Store, path: Path) -> None:
+def test_a_refused_run_can_be_corrected_and_saved(store: Store, database: Database) -> None:
     with pytest.raises(Unstorable) as refused:
         store.save_run(a_run(measurements={"p50_us": (math.nan, "us")}))
     store.save_run(a_run(measurements={}, verdict="failed", reason=str(refused.value)))
-    assert rows(path, "SELECT verdict, reason FROM runs") == [
+    assert database.rows("SELECT verdict, reason FROM runs") == [
         ("failed", "measurement p50_us: nan is not a finite number")
     ]
 
 
-def test_extreme_but_storable_numbers_come_back_exactly(store: Store, path: Path) -> None:
+def test_extreme_but_storable_numbers_come_back_exactly(store: Store, database: Database) -> None:
     values = {"a": 5e-324, "b": 1.7976931348623157e308, "c": 2**53, "d": -(2**62), "e": 0.1 + 0.2}
     store.save_run(
         a_run(measurements={name: (value, "1") for name, value in values.items()}, samples={"s": [0, 2**63 - 1]})
     )
-    assert dict(rows(path, "SELECT metric, value FROM measurement")) == values
-    assert rows(path, "SELECT value_ns FROM sample") == [(0,), (2**63 - 1,)]
+    assert dict(database.rows("SELECT metric, value FROM measurement")) == values
+    assert database.rows("SELECT value_ns FROM sample ORDER BY seq") == [(0,), (2**63 - 1,)]

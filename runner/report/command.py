@@ -17,6 +17,7 @@ from runner.report.render import FORMATS, Report, Section, comma_separated, java
 from runner.report.table import Table
 from runner.report.tables import TABLES
 from runner.store import StoreError
+from runner.store.located import without_password
 
 PIPED_WIDTH = 120
 LEAST_WIDTH = 20
@@ -175,7 +176,7 @@ def _empty(name: str) -> Table:
 
 
 def _shown(url: str) -> str:
-    return url.removeprefix("sqlite:///")
+    return without_password(url.removeprefix("sqlite:///"))
 
 
 def _written(out: str, stream: TextIO) -> int:

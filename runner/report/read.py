@@ -241,7 +241,7 @@ def open_report(url: str) -> Iterator[Connection]:
         try:
             yield connection
         except SQLAlchemyError as error:
-            raise ReportError(f"{url}: cannot be read ({str(error).splitlines()[0]})") from error
+            raise ReportError(f"{store.shown}: cannot be read ({str(error).splitlines()[0]})") from error
 
 
 def sweeps(connection: Connection) -> list[Sweep]:

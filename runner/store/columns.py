@@ -1,7 +1,11 @@
-"""What a view is made of: columns as pairs (name, expression), each with its unit and meaning beside it."""
+"""What a view is made of: columns as pairs (name, expression), each with its unit and meaning beside it.
+
+The SQL is SQLite's. PostgreSQL's follows from it where it is plain SQL, WHOLE or WORD; any other field says both.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -11,10 +15,22 @@ class Field(NamedTuple):
     name: str
     sql: str
     meaning: str
+    postgresql: str = ""  # "": what in_postgresql makes of `sql`
 
 
-# An integer where the number is whole; estimates among the counts keep their fraction.
+# An integer where the number is whole; estimates among the counts keep their fraction. A column of PostgreSQL has
+# one type, so there the number stays what it is.
 WHOLE = "CASE WHEN {0} = CAST({0} AS INTEGER) THEN CAST({0} AS INTEGER) ELSE {0} END"
+# A text in a JSON column.
+WORD = "json_extract({0}, '$.{1}')"
+
+_WHOLE = re.compile(re.escape(WHOLE).replace(r"\{0\}", "(.+?)", 1).replace(r"\{0\}", r"\1"))
+_WORD = re.compile(re.escape(WORD).replace(r"\{0\}", r"([\w.]+)").replace(r"\{1\}", r"(\w+)"))
+
+
+def in_postgresql(field: Field) -> str:
+    """The expression behind the column in PostgreSQL's dialect."""
+    return field.postgresql or _WORD.sub(r"(\1 ->> '\2')", _WHOLE.sub(r"\1", field.sql))
 
 
 def metric(name: str, value: str = "value") -> str:
@@ -30,7 +46,7 @@ def count(name: str, meaning: str) -> Field:
 
 
 def word(name: str, meaning: str) -> Field:
-    return Field(name, f"json_extract(run.findings, '$.{name}')", meaning)
+    return Field(name, WORD.format("run.findings", name), meaning)
 
 
 def column(name: str, meaning: str) -> Field:

@@ -51,6 +51,22 @@ CONDITIONS = {
     "msgspec": "version",
     "uvloop": "version",
 }
+# Those that are numbers, or 0 and 1: PostgreSQL wants to know the type of a column.
+_NUMBERS = {
+    "in_process",
+    "connections_opened",
+    "peers_seen",
+    "multiplex",
+    "workers",
+    "python_debug",
+    "asyncio_debug",
+    "debug_logging",
+    "message_bytes",
+    "frame_bytes",
+    "max_message_bytes",
+    "cpus",
+    "memory_bytes",
+}
 _OF_RUN = ("protocol", "engine", "codec", "variant", "placement", "connections")  # columns of the table
 
 
@@ -58,7 +74,16 @@ def _condition(name: str, meaning: str) -> Field:
     if name in _OF_RUN:
         return column(name, meaning)
     path = f"'$.{name}'"
-    return Field(name, f"coalesce(json_extract(run.conditions, {path}), json_extract(env.facts, {path}))", meaning)
+    sql = f"coalesce(json_extract(run.conditions, {path}), json_extract(env.facts, {path}))"
+    found = f"coalesce(nullif(run.conditions -> '{name}', 'null'), nullif(env.facts -> '{name}', 'null'))"
+    return Field(name, sql, meaning, _number(found) if name in _NUMBERS else f"({found} #>> '{{}}')")
+
+
+def _number(document: str) -> str:
+    return (
+        f"CASE jsonb_typeof({document}) WHEN 'number' THEN CAST({document} AS bigint)"
+        f" WHEN 'boolean' THEN CAST(CAST({document} AS boolean) AS integer) END"
+    )
 
 
 _KNOWN = ", ".join(f"'{name}'" for name in CONDITIONS)
@@ -67,7 +92,9 @@ _KNOWN = ", ".join(f"'{name}'" for name in CONDITIONS)
 def _rest(name: str, source: str, meaning: str) -> Field:
     """What `source` holds beyond CONDITIONS."""
     each = f"SELECT key, {source} -> fullkey AS fact FROM json_each({source}) WHERE key NOT IN ({_KNOWN})"
-    return Field(name, f"(SELECT json_group_object(key, json(fact)) FROM ({each}))", meaning)
+    sql = f"(SELECT json_group_object(key, json(fact)) FROM ({each}))"
+    rest = f"SELECT jsonb_object_agg(key, value) FROM jsonb_each({source}) WHERE key NOT IN ({_KNOWN})"
+    return Field(name, sql, meaning, f"CAST(coalesce(({rest}), '{{}}') AS text)")
 
 
 CONDITION_FIELDS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sqlalchemy import make_url
@@ -13,6 +14,8 @@ from runner.store.errors import StoreError
 # Every SQLite file starts like this; what is in it is found at fixed places, as big-endian integers.
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
+# The password of a URL, and that of one of its options.
+_PASSWORD = re.compile(r"(\w://[^\s:/@]*:|\w://\S*[?&]password=)[^\s/@&'\"]+(@|(?=[&'\"\s]|$))")
 _USER_VERSION = slice(60, 64)
 _APPLICATION_ID = slice(68, 72)
 
@@ -31,7 +34,8 @@ def _path_of(url: str) -> str:
     except (ArgumentError, ValueError):
         raise StoreError("not a database URL; give a path or sqlite:///results.db") from None
     if parts.get_backend_name() != "sqlite":
-        raise StoreError(f"{parts.get_backend_name()} databases are not supported yet; use sqlite:///results.db")
+        ways = "use sqlite:///results.db or postgresql+psycopg://user@host/database"
+        raise StoreError(f"{parts.get_backend_name()} databases are not supported; {ways}")
     if parts.host is not None:
         raise StoreError(f"{url}: a sqlite URL has three slashes; write sqlite:///{parts.host}")
     if parts.query:
@@ -71,6 +75,11 @@ def check_identity(application_id: int, version: int, shown: str) -> None:
     """Raises StoreError unless it is a database of ours that this program can read, or upgrade."""
     if application_id != schema.APPLICATION_ID:
         raise StoreError(f"{shown}: it is another program's database; give another file")
+    check_version(version, shown)
+
+
+def check_version(version: int, shown: str) -> None:
+    """Raises StoreError for a version that this program can neither read nor upgrade."""
     if version > schema.VERSION:
         raise StoreError(
             f"{shown}: a newer bakeoff wrote it (version {version}, this one knows {schema.VERSION}); "
@@ -78,6 +87,11 @@ def check_identity(application_id: int, version: int, shown: str) -> None:
         )
     if version < 1:
         raise StoreError(f"{shown}: its version {version} is unknown; give another file")
+
+
+def without_password(text: str) -> str:
+    """`text` with *** for the password of every URL in it."""
+    return _PASSWORD.sub(r"\1***\2", text)
 
 
 def _integer(data: bytes) -> int:

@@ -107,7 +107,7 @@ def _opened(name: str, store: Store) -> Iterator[_Source]:
         yield _Source([sweep_row(sweep)], iter([run_rows(unsaved.run)]), certain=unsaved.sweep is not None)
         return
     with read_store(name) as other, other.engine.connect() as reading:
-        if other.path == store.path:
+        if other.url == store.url:
             raise StoreError(f"{name}: it is the database that it would be merged into; give another --db")
         sweeps = [dict(row) for row in reading.execute(select(schema.sweep)).mappings()]
         yield _Source(sweeps, _runs(reading))

@@ -19,7 +19,7 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from runner.store import layout, save, schema
+from runner.store import layout, postgresql, save, schema
 from runner.store.connect import connect, engine_for
 from runner.store.errors import StoreError
 from runner.store.located import check_file, check_identity, locate
@@ -34,15 +34,19 @@ CLOSING_S = 0.5  # the same when closing: what is not done then, the next to clo
 class Store:
     """An open database. `engine` is SQLAlchemy's; what is wrong with the file reaches its users as StoreError.
 
+    `path`: the file. Where a server has the database, it is only what the files of unsaved runs are named after.
+    `url`: opens it from another folder too, password included. `shown`: its name for people.
+
     A context manager: leaving it closes. Not for two threads at once.
     """
 
-    def __init__(self, path: Path, shown: str, engine: Engine, *, writes: bool) -> None:
+    def __init__(self, path: Path, shown: str, engine: Engine, *, writes: bool, server: str | None = None) -> None:
         self.path = path
+        self.url = server or str(path)
         self.engine = engine
         self.shown = shown
         self._writes = writes
-        self._identity = _identity(path)
+        self._identity = None if server else _identity(path)
         self._begun: SweepRecord | None = None
 
     def begin_sweep(self, record: SweepRecord) -> None:
@@ -80,7 +84,7 @@ class Store:
         the last to close does that. Raises nothing for a database that is busy or gone.
         """
         self.engine.dispose()
-        if self._writes and _identity(self.path) == self._identity:
+        if self._writes and self._identity is not None and _identity(self.path) == self._identity:
             with (
                 contextlib.suppress(sqlite3.Error),
                 contextlib.closing(connect(self.path, "rw", CLOSING_S)) as last,
@@ -102,19 +106,24 @@ class Store:
         with self.engine.begin() as connection:
             yield connection
             # SQLite goes on writing into a file that was deleted, and nobody would see it again.
-            if _identity(self.path) != self._identity:
+            if self._identity is not None and _identity(self.path) != self._identity:
                 raise StoreError(f"{self.shown}: the file was deleted or replaced while it was in use")
 
 
 def open_store(url: str, create: bool = True, busy_s: float = BUSY_S) -> Store:
-    """The database at `url` (sqlite:///results.db, or just a path; relative ones start at the current folder),
-    ready to be written. `create`: make it if it does not exist. `busy_s`: how long to wait for a lock.
+    """The database at `url` (postgresql+psycopg://..., sqlite:///results.db, or just a path; relative ones start at
+    the current folder), ready to be written. `create`: make it if it does not exist. `busy_s`: how long to wait for
+    a lock.
 
     An older version is upgraded, after a copy was made beside it. Views that were made by another text than this
     program's are made again.
 
     Raises StoreError if it cannot be written or is not ours; it is then as it was.
     """
+    if postgresql.is_server(url):
+        place, shown = postgresql.locate_server(url)
+        engine = postgresql.writing_engine(place, shown, busy_s, create)
+        return Store(postgresql.beside(place), shown, engine, writes=True, server=url)
     path, shown = _ready(url, busy_s, create)
     plain = engine_for(path, shown, "rwc" if create else "rw", busy_s, [], "BEGIN IMMEDIATE")
     try:
@@ -132,6 +141,10 @@ def read_store(url: str, busy_s: float = BUSY_S) -> Store:
 
     Raises StoreError if it does not exist or is not ours.
     """
+    if postgresql.is_server(url):
+        place, shown = postgresql.locate_server(url)
+        engine = postgresql.reading_engine(place, shown, busy_s)
+        return Store(postgresql.beside(place), shown, engine, writes=False, server=url)
     path, shown = _ready(url, busy_s, create=False)
     # Not mode=ro: a reader that is the last to close must be able to fold the WAL back into the file.
     engine = engine_for(path, shown, "rw", busy_s, ["query_only = ON"], "BEGIN")

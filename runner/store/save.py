@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Table, insert, update
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import postgresql, sqlite
 
 from runner.store import schema
 from runner.store.record import RunRecord, SweepRecord
@@ -36,7 +36,8 @@ def finish_sweep(connection: Connection, sweep_id: str, ended_at: datetime) -> N
 
 def insert_run(connection: Connection, rows: RunRows) -> None:
     """All the rows of a run; the caller's transaction holds them together."""
-    connection.execute(sqlite.insert(schema.environment).on_conflict_do_nothing(), rows.environment)
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    connection.execute(dialect.insert(schema.environment).on_conflict_do_nothing(), rows.environment)
     connection.execute(insert(schema.run), rows.run)
     _insert_many(connection, schema.measurement, rows.measurement)
     _insert_many(connection, schema.distribution, rows.distribution)
@@ -48,7 +49,8 @@ def _insert_many(connection: Connection, table: Table, rows: Sequence[tuple[Any,
     # Straight to the driver: a third of the time of Core's executemany, which looks at every parameter.
     if rows:
         columns = ", ".join(column.name for column in table.columns)
-        marks = ", ".join("?" for _ in table.columns)
+        mark = "%s" if connection.dialect.name == "postgresql" else "?"
+        marks = ", ".join(mark for _ in table.columns)
         connection.exec_driver_sql(f"INSERT INTO {table.name} ({columns}) VALUES ({marks})", list(rows))
 
 

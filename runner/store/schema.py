@@ -4,7 +4,8 @@
               run --< measurement          one number with a unit
               run --< sample, distribution, series    share (run_id, name)
 
-Times are UTC, as text that sorts (2026-03-01T12:00:00.000000Z). JSON columns hold text that json_extract reads.
+Times are UTC, as text that sorts (2026-03-01T12:00:00.000000Z). JSON columns hold text that json_extract reads; in
+PostgreSQL they are jsonb.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from sqlalchemy import (
     Table,
     TypeDecorator,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from runner.store.record import VERDICTS
 
@@ -60,12 +62,17 @@ metadata = MetaData(
 )
 
 
+# Whole numbers of SQLite have 64 bits whatever they are called.
+Whole = Integer().with_variant(BigInteger(), "postgresql")
+Document = JSON().with_variant(JSONB(), "postgresql")
+
+
 def _text(name: str, *args: Any, **options: Any) -> Column[str]:
     return Column(name, String, *args, nullable=False, **options)
 
 
 def _json(name: str) -> Column[Any]:
-    return Column(name, JSON, nullable=False)
+    return Column(name, Document, nullable=False)
 
 
 def _run_id() -> Column[str]:
@@ -80,7 +87,7 @@ sweep = Table(
     Column("suite", String),
     _text("command"),
     Column("seed", BigInteger, nullable=False),
-    Column("planned", Integer, nullable=False),
+    Column("planned", Whole, nullable=False),
     Column("started_at", Moment, nullable=False),
     Column("ended_at", Moment),  # NULL: still going, or it was killed
 )
@@ -100,7 +107,7 @@ run = Table(
     _text("run_id", primary_key=True),
     _text("sweep_id", ForeignKey("sweep.sweep_id")),
     _text("environment_hash", ForeignKey("environment.environment_hash")),
-    Column("position", Integer, nullable=False),  # in the plan of the sweep
+    Column("position", Whole, nullable=False),  # in the plan of the sweep
     _text("scenario"),
     _text("label"),
     _text("operation"),
@@ -109,8 +116,8 @@ run = Table(
     _text("codec"),
     _text("variant"),  # the knobs that differ from their option's defaults
     _text("placement"),
-    Column("connections", Integer, nullable=False),
-    Column("repeat", Integer, nullable=False),
+    Column("connections", Whole, nullable=False),
+    Column("repeat", Whole, nullable=False),
     _text("verdict"),
     _text("reason"),
     Column("started_at", Moment, nullable=False),
@@ -142,7 +149,7 @@ sample = Table(
     metadata,
     _run_id(),
     _text("name", primary_key=True),
-    Column("seq", Integer, primary_key=True),
+    Column("seq", Whole, primary_key=True),
     Column("value_ns", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -153,7 +160,7 @@ distribution = Table(
     metadata,
     _run_id(),
     _text("name", primary_key=True),
-    Column("n", Integer, nullable=False),
+    Column("n", Whole, nullable=False),
     Column("min_ns", BigInteger, nullable=False),
     Column("max_ns", BigInteger, nullable=False),
     _text("encoding"),

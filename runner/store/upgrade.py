@@ -36,11 +36,7 @@ def upgrade_file(path: Path, shown: str, busy_s: float) -> None:
             if found >= schema.VERSION:  # somebody else was faster
                 return
             backup = _copy(path, shown, found, busy_s)
-            try:
-                migrate(connection, found, shown)
-            except SQLAlchemyError as error:
-                said = str(error).partition("\n")[0]
-                raise StoreError(f"{shown}: upgrading it from version {found} failed: {said}") from error
+            migrate(connection, found, shown)
             if lost := connection.exec_driver_sql("PRAGMA foreign_key_check").all():
                 raise StoreError(f"{shown}: {len(lost)} rows refer to nothing after upgrading; it stays as it was")
     except BaseException:
@@ -53,14 +49,21 @@ def upgrade_file(path: Path, shown: str, busy_s: float) -> None:
 
 
 def migrate(connection: Connection, found: int, shown: str) -> None:
-    """Every step from version `found` on, in the caller's transaction. No view stands in the way of a step."""
+    """Every step from version `found` on, in the caller's transaction. No view stands in the way of a step.
+
+    Raises StoreError.
+    """
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
 
     others = layout.drop_views(connection)
-    with Operations.context(MigrationContext.configure(connection)):
-        for step in _steps(found):
-            step()
+    try:
+        with Operations.context(MigrationContext.configure(connection)):
+            for step in _steps(found):
+                step()
+    except SQLAlchemyError as error:
+        said = str(error).partition("\n")[0]
+        raise StoreError(f"{shown}: upgrading it from version {found} failed: {said}") from error
     for statement in others.values():
         connection.exec_driver_sql(statement)
     layout.refresh_views(connection, shown)

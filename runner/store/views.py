@@ -6,6 +6,8 @@ part. Numbers are as saved, unrounded; counts are integers. A metric that a run 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from runner.store.columns import (
     CELL,
     CODEC,
@@ -24,6 +26,7 @@ from runner.store.columns import (
     Field,
     column,
     count,
+    in_postgresql,
     number,
     word,
 )
@@ -106,7 +109,9 @@ _BACKPRESSURE = [
     word("producer", "how the server makes items: awaited, push, gated or credited"),
     word("consumer", "what being quiet means: pull (asks for nothing) or eager (reads on into memory)"),
     count("asked", "messages taken before going quiet"),
-    Field("quiet_s", "quiet.t_ns / 1e9", "s since the reader went quiet"),
+    Field(
+        "quiet_s", "quiet.t_ns / 1e9", "s since the reader went quiet", "CAST(quiet.t_ns AS double precision) / 1e9"
+    ),
     Field("produced", WHOLE.format("quiet.value"), "messages made by then; NULL if the run ended before"),
     word("bounded_by", "demand (exactly what was asked), buffers (more, then flat) or nothing (still rising)"),
     word("bound_reason", "what the verdict in bounded_by rests on"),
@@ -141,14 +146,15 @@ _FIELDS: dict[str, tuple[list[Field], list[str]]] = {
 }
 
 
-def _create(view: str) -> str:
+def _create(view: str, expression: Callable[[Field], str]) -> str:
     fields, rest = _FIELDS[view]
-    columns = ",\n".join(f"  {field.sql} AS {field.name}" for field in fields)
+    columns = ",\n".join(f"  {expression(field)} AS {field.name}" for field in fields)
     return "\n".join([f"CREATE VIEW {view} AS SELECT", columns, "FROM run", *rest])
 
 
-# View -> the statement that makes it.
-VIEWS = {view: _create(view) for view in _FIELDS}
+# View -> the statement that makes it, in SQLite's and in PostgreSQL's dialect.
+VIEWS = {view: _create(view, lambda field: field.sql) for view in _FIELDS}
+POSTGRESQL_VIEWS = {view: _create(view, in_postgresql) for view in _FIELDS}
 
 # View -> its columns in order, each with its unit and meaning.
 COLUMNS = {view: [(field.name, field.meaning) for field in fields] for view, (fields, _) in _FIELDS.items()}
