@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import Database, needs_server
 from tests.golden_db import golden
 from tests.readme import README, SHOWN, replaced, views
 
@@ -39,8 +40,12 @@ def commands(word: str) -> list[str]:
     return [line for line in lines if line.startswith(f"{word} ") or line == word]
 
 
-MEASURING = [line for line in commands("bakeoff") if not re.search(r"report|serve|--", line)]
-READING = [line for line in commands("bakeoff") if re.search(r"report|--", line) and " merge " not in line]
+MEASURING = [line for line in commands("bakeoff") if not re.search(r"report|serve|postgresql|--", line)]
+READING = [
+    line
+    for line in commands("bakeoff")
+    if re.search(r"report|--", line) and not re.search(r" merge |postgresql", line)
+]
 QUERIES = blocks("sql")
 
 
@@ -100,10 +105,26 @@ def test_a_reading_command_of_the_readme_works(line: str, measured: Path) -> Non
 
 def test_the_merging_command_of_the_readme_works(tmp_path: Path) -> None:
     golden(tmp_path / "laptop.db")
-    (line,) = (line for line in commands("bakeoff") if " merge " in line)
+    (line,) = (line for line in commands("bakeoff") if " merge laptop.db" in line)
     done = bakeoff(line, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "all.db: 61 runs and 2 sweeps added, 0 runs there already from laptop.db\n"
+
+
+@needs_server
+def test_the_commands_of_the_readme_about_postgresql_work(postgresql: Database) -> None:
+    golden(postgresql.folder / "results.db")
+    lines = [line for line in commands("bakeoff") if "postgresql" in line]
+    assert [re.split("[ =]", line)[1] for line in lines] == ["suite", "report", "merge"]
+    for line in lines:
+        said = line.replace("suite=article", "scenario=payload operation.loops=50")
+        storage = shlex.quote(f'storage.url="{postgresql.url}"')
+        said = re.sub(r"storage\.url=\S+", lambda _: storage, said)  # noqa: B023
+        said = re.sub(r"--db \S+", lambda _: f"--db {shlex.quote(postgresql.url)}", said)
+        done = bakeoff(said, postgresql.folder)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
+    assert postgresql.rows("SELECT count(*) FROM sweep") == [(3,)]
 
 
 def test_what_make_can_do_is_in_the_makefile() -> None:
