@@ -1,7 +1,8 @@
 """The parts of README.md that are generated: `python -m tests.readme [results.db]` writes them.
 
-Output of the tool is never typed: the first screen's tables come from the last sweep in the database; the views'
-columns from runner.store.views. tests/test_readme.py compares what can be compared.
+Output of the tool is never typed: the first screen's tables come from the last sweep in the database; the columns
+of tables and views from runner.store.schema and runner.store.views. tests/test_readme.py compares what can be
+compared.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from runner.store import schema
 from runner.store.views import COLUMNS
 
 README = Path(__file__).parent.parent / "README.md"
@@ -23,6 +25,15 @@ def views() -> str:
     for view, columns in COLUMNS.items():
         rows = "\n".join(f"| `{name}` | {meaning} |" for name, meaning in columns)
         parts.append(f"`{view}`\n\n| column | unit, meaning |\n|---|---|\n{rows}\n")
+    return "\n".join(parts)
+
+
+def tables() -> str:
+    """One table per table."""
+    parts = []
+    for table in schema.metadata.tables.values():
+        rows = "\n".join(f"| `{column.name}` | {column.comment} |" for column in table.columns)
+        parts.append(f"`{table.name}`: {table.comment}\n\n| column | unit, meaning |\n|---|---|\n{rows}\n")
     return "\n".join(parts)
 
 
@@ -43,7 +54,7 @@ def replaced(text: str, marker: str, part: str) -> str:
 
 
 def main() -> None:
-    text = replaced(README.read_text(), "views", views())
+    text = replaced(replaced(README.read_text(), "views", views()), "tables", tables())
     if len(sys.argv) > 1:
         text = replaced(text, "generated", output(sys.argv[1]))
     README.write_text(text)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from runner.store import schema
 from tests.databases import Database, needs_server
 from tests.golden_db import golden
-from tests.readme import README, SHOWN, replaced, views
+from tests.readme import README, SHOWN, replaced, tables, views
 
 TEXT = README.read_text()
 SMALL = {
@@ -173,6 +174,14 @@ def test_the_scenario_of_the_readme_runs(tmp_path: Path) -> None:
 
 def test_the_columns_of_the_views_are_described_as_they_are() -> None:
     assert replaced(TEXT, "views", views()) == TEXT
+
+
+def test_every_table_and_column_is_described_as_it_is() -> None:
+    described = [table.comment for table in schema.metadata.tables.values()]
+    described += [column.comment for table in schema.metadata.tables.values() for column in table.columns]
+    assert all(described)
+    assert len(described) > 50
+    assert replaced(TEXT, "tables", tables()) == TEXT
 
 
 def test_the_first_screen_shows_what_the_tool_printed() -> None:

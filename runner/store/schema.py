@@ -67,113 +67,121 @@ Whole = Integer().with_variant(BigInteger(), "postgresql")
 Document = JSON().with_variant(JSONB(), "postgresql")
 
 
-def _text(name: str, *args: Any, **options: Any) -> Column[str]:
-    return Column(name, String, *args, nullable=False, **options)
+def _text(name: str, comment: str, *args: Any, **options: Any) -> Column[str]:
+    return Column(name, String, *args, nullable=False, comment=comment, **options)
 
 
-def _json(name: str) -> Column[Any]:
-    return Column(name, Document, nullable=False)
+def _whole(name: str, comment: str, kind: Any = Whole, **options: Any) -> Column[int]:
+    return Column(name, kind, nullable=False, comment=comment, **options)
+
+
+def _json(name: str, comment: str) -> Column[Any]:
+    return Column(name, Document, nullable=False, comment=f"JSON: {comment}")
+
+
+def _moment(name: str, comment: str, **options: Any) -> Column[datetime]:
+    return Column(name, Moment, comment=f"{comment}, UTC", **options)
 
 
 def _run_id() -> Column[str]:
-    return _text("run_id", ForeignKey("run.run_id", ondelete="CASCADE"), primary_key=True)
+    return _text("run_id", "the run", ForeignKey("run.run_id", ondelete="CASCADE"), primary_key=True)
 
 
-# All the runs started by one command.
 sweep = Table(
     "sweep",
     metadata,
-    _text("sweep_id", primary_key=True),
-    Column("suite", String),
-    _text("command"),
-    Column("seed", BigInteger, nullable=False),
-    Column("planned", Whole, nullable=False),
-    Column("started_at", Moment, nullable=False),
-    Column("ended_at", Moment),  # NULL: still going, or it was killed
+    _text("sweep_id", "26 letters and digits that sort by time", primary_key=True),
+    Column("suite", String, comment="conf/suite/<name>.yaml, NULL when none was asked for"),
+    _text("command", "as it was typed"),
+    _whole("seed", "of the order of the runs", BigInteger),
+    _whole("planned", "how many runs the plan had"),
+    _moment("started_at", "start", nullable=False),
+    _moment("ended_at", "end (NULL: still going, or it was killed)"),
+    comment="all the runs started by one command",
 )
 
-# The machine and the versions, once for all the runs that shared them.
 environment = Table(
     "environment",
     metadata,
-    _text("environment_hash", primary_key=True),
-    _json("facts"),
+    _text("environment_hash", "of the facts", primary_key=True),
+    _json("facts", "the machine, and the versions of what ran on it"),
+    comment="the machine and the versions, once for all the runs that shared them",
 )
 
-# One execution of a cell in its own processes.
 run = Table(
     "run",
     metadata,
-    _text("run_id", primary_key=True),
-    _text("sweep_id", ForeignKey("sweep.sweep_id")),
-    _text("environment_hash", ForeignKey("environment.environment_hash")),
-    Column("position", Whole, nullable=False),  # in the plan of the sweep
-    _text("scenario"),
-    _text("label"),
-    _text("operation"),
-    _text("protocol"),
-    _text("engine"),
-    _text("codec"),
-    _text("variant"),  # the knobs that differ from their option's defaults
-    _text("placement"),
-    Column("connections", Whole, nullable=False),
-    Column("repeat", Whole, nullable=False),
-    _text("verdict"),
-    _text("reason"),
-    Column("started_at", Moment, nullable=False),
-    Column("duration_s", Double, nullable=False),
-    _json("overrides"),  # what the user gave, as a list
-    _json("config"),  # the composed configuration
-    _json("conditions"),  # what may make two runs incomparable
-    _json("facts"),  # what the protocol declares about itself
-    _json("findings"),  # results that are words
-    _json("errors"),  # how many, by kind
+    _text("run_id", "26 letters and digits that sort by time", primary_key=True),
+    _text("sweep_id", "the sweep it belongs to", ForeignKey("sweep.sweep_id")),
+    _text("environment_hash", "where it ran", ForeignKey("environment.environment_hash")),
+    _whole("position", "in the plan of the sweep, from 1"),
+    _text("scenario", "conf/scenario/<name>.yaml"),
+    _text("label", "a name given by the user, '' if none"),
+    _text("operation", "what was measured"),
+    _text("protocol", "the wire"),
+    _text("engine", "which implementation of the protocol"),
+    _text("codec", "how messages become bytes"),
+    _text("variant", "protocol and codec knobs that differ from their defaults, '' if none"),
+    _text("placement", "server and driver on different cores (split), on one (same) or unpinned (free)"),
+    _whole("connections", "client connections, or calls at a time on one"),
+    _whole("repeat", "which repetition of the cell, from 1"),
+    _text("verdict", "ok, void, unsupported, failed or interrupted"),
+    _text("reason", "why the verdict is not ok, '' if it is"),
+    _moment("started_at", "start", nullable=False),
+    Column("duration_s", Double, nullable=False, comment="s, from launch to stop of both processes"),
+    _json("overrides", "what the user gave, as a list"),
+    _json("config", "the composed configuration"),
+    _json("conditions", "what may make two runs incomparable"),
+    _json("facts", "what the protocol declares about itself"),
+    _json("findings", "results that are words"),
+    _json("errors", "how many, by kind"),
     CheckConstraint(f"verdict IN {VERDICTS}", name="verdict"),
     Index(None, "sweep_id"),
+    comment="one execution of a cell in its own processes",
 )
 
-# One number with a unit. `metric` is the name of the views' column.
 measurement = Table(
     "measurement",
     metadata,
     _run_id(),
-    _text("metric", primary_key=True),
-    Column("value", Double, nullable=False),
-    _text("unit"),
+    _text("metric", "the name of the views' column", primary_key=True),
+    Column("value", Double, nullable=False, comment="the number, unrounded"),
+    _text("unit", "of the value"),
     sqlite_with_rowid=False,
+    comment="one number with a unit",
 )
 
-# Single timings, each or every k-th: `seq` is the true position, counted from 0.
 sample = Table(
     "sample",
     metadata,
     _run_id(),
-    _text("name", primary_key=True),
-    Column("seq", Whole, primary_key=True),
-    Column("value_ns", BigInteger, nullable=False),
+    _text("name", "what was timed", primary_key=True),
+    _whole("seq", "the true position, from 0", primary_key=True),
+    _whole("value_ns", "ns", BigInteger),
     sqlite_with_rowid=False,
+    comment="single timings, each or every k-th",
 )
 
-# All timings of one name, as a histogram (runner.store.histogram); min and max are exact.
 distribution = Table(
     "distribution",
     metadata,
     _run_id(),
-    _text("name", primary_key=True),
-    Column("n", Whole, nullable=False),
-    Column("min_ns", BigInteger, nullable=False),
-    Column("max_ns", BigInteger, nullable=False),
-    _text("encoding"),
-    Column("data", LargeBinary, nullable=False),
+    _text("name", "what was timed", primary_key=True),
+    _whole("n", "how many timings"),
+    _whole("min_ns", "ns, exact", BigInteger),
+    _whole("max_ns", "ns, exact", BigInteger),
+    _text("encoding", "of data: hdrhistogram-v2-deflate, read by every HdrHistogram library"),
+    Column("data", LargeBinary, nullable=False, comment="the histogram, in ns, to 3 significant digits"),
+    comment="all timings of one name, as a histogram",
 )
 
-# A value over time. NULL: not reached or not known at that time.
 series = Table(
     "series",
     metadata,
     _run_id(),
-    _text("name", primary_key=True),
-    Column("t_ns", BigInteger, primary_key=True),  # since the start of the watch
-    Column("value", Double),
+    _text("name", "what was watched", primary_key=True),
+    _whole("t_ns", "ns since the start of the watch", BigInteger, primary_key=True),
+    Column("value", Double, comment="NULL: not reached or not known at that time"),
     sqlite_with_rowid=False,
+    comment="a value over time",
 )
