@@ -14,6 +14,7 @@ import os
 import pwd
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -37,6 +38,7 @@ class NoServer(Exception):
 
 def main(command: list[str]) -> int:
     """The exit code of `command`, or 1."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # the server is stopped then too
     if os.environ.get(URL):
         return subprocess.run(command).returncode
     with tempfile.TemporaryDirectory(prefix="bakeoff-postgresql-") as name:
