@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -176,6 +176,38 @@ class Served(ABC):
         return None
 
 
+class Exchange(ABC):
+    """One connection of a hand-written client. What it answers is not checked by itself."""
+
+    @abstractmethod
+    async def call(self, request: Message) -> Message:
+        """One `quote`."""
+
+    @abstractmethod
+    async def stream(self, request: Message) -> int:
+        """`quotes`, each decoded and dropped. Returns how many came."""
+
+
+class HandWritten(ABC):
+    """`quote` and `quotes` as somebody would write them who wanted only these two: over the bare library, without
+    the seam, the service and the limits. The yardstick of what bakeoff itself costs.
+
+    `make`: (symbol, seq) -> the quote.
+    """
+
+    def __init__(self, codec: Codec, make: Callable[[str, int], Message]) -> None:
+        self.codec = codec
+        self.make = make
+
+    @abstractmethod
+    def serve(self, address: Address) -> AbstractAsyncContextManager[Served]:
+        """Serve until the context ends."""
+
+    @abstractmethod
+    def connect(self, address: Address) -> AbstractAsyncContextManager[Exchange]:
+        """One connection."""
+
+
 class Adapter(ABC):
     """One protocol (and one engine of it) with one codec.
 
@@ -209,6 +241,10 @@ class Adapter(ABC):
 
         Raises ConnectionLost when nobody listens.
         """
+
+    def hand_written(self) -> type[HandWritten] | None:
+        """The same exchange without bakeoff; None where nobody has written it."""
+        return None
 
     @abstractmethod
     def wire_bytes(self, payload_bytes: int) -> int:

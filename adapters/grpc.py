@@ -28,6 +28,7 @@ from adapters.api import (
     Codec,
     ConnectionLost,
     Facts,
+    HandWritten,
     Message,
     Method,
     Peer,
@@ -270,6 +271,11 @@ class Grpc(Adapter):
             yield _Client(channel, self._wire, address)
         finally:
             await channel.close(None)
+
+    def hand_written(self) -> type[HandWritten]:
+        from adapters.grpc_bare import Bare
+
+        return Bare
 
     def wire_bytes(self, payload_bytes: int) -> int:
         """One DATA frame: its header (9), gRPC's prefix (5) and the payload."""

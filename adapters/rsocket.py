@@ -30,7 +30,18 @@ from rsocket.rsocket_client import RSocketClient
 from rsocket.rsocket_server import RSocketServer
 from rsocket.transports.tcp import TransportTCP
 
-from adapters.api import Adapter, Address, AddressInUse, Codec, ConnectionLost, Facts, Peer, Served, Shape
+from adapters.api import (
+    Adapter,
+    Address,
+    AddressInUse,
+    Codec,
+    ConnectionLost,
+    Facts,
+    HandWritten,
+    Peer,
+    Served,
+    Shape,
+)
 from adapters.messages import METHODS
 from adapters.rsocket_client import Client, Events
 from adapters.rsocket_inbox import Replies
@@ -154,6 +165,11 @@ class RSocket(Adapter):
             await wire.close("this end closed the connection")
             await transports.aclose()
             await _end(tasks)
+
+    def hand_written(self) -> type[HandWritten]:
+        from adapters.rsocket_bare import Bare
+
+        return Bare
 
     def wire_bytes(self, payload_bytes: int) -> int:
         """Length, header and payload."""

@@ -20,6 +20,7 @@ from adapters.api import (
     CodecError,
     ConnectionLost,
     Facts,
+    HandWritten,
     Message,
     Method,
     Peer,
@@ -278,6 +279,11 @@ class Tcp(Adapter):
             yield _Client(wire, self.codec)
         finally:
             wire.transport.abort()
+
+    def hand_written(self) -> type[HandWritten]:
+        from adapters.tcp_bare import Bare
+
+        return Bare
 
     def wire_bytes(self, payload_bytes: int) -> int:
         """Length, kind and payload."""

@@ -31,6 +31,7 @@ from adapters.api import (
     Codec,
     ConnectionLost,
     Facts,
+    HandWritten,
     Peer,
     Served,
     Shape,
@@ -192,6 +193,11 @@ class WebSocket(Adapter):
             else:
                 client.abort("it was closed during a call")
                 await ws.wait_closed()
+
+    def hand_written(self) -> type[HandWritten]:
+        from adapters.websocket_bare import Bare
+
+        return Bare
 
     def wire_bytes(self, payload_bytes: int) -> int:
         """A frame from the server, which is not masked: 2, 4 or 10 bytes of header, and the payload."""

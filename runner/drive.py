@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from adapters.api import CallFailed, Codec, CodecError, ConnectionLost, Peer
+from adapters.api import CallFailed, Codec, CodecError, ConnectionLost, Exchange, Peer
 from runner.fields import Limits, Load
 from runner.operations.api import Raw
 from runner.timer import Timer
@@ -63,6 +63,7 @@ class Drive:
         self.inbox: deque[Any] = deque()
         self.outbox: deque[Any] = deque()
         self.consumed = 0
+        self.exchange: Exchange | None = None  # the hand-written client, where the operation asks for one
         self._gate = gate
         self._opened_ns = 0
 

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from adapters.api import AdapterError, Address, CodecError, Peer, Unsupported
+from adapters.api import AdapterError, Address, CodecError, Exchange, Peer, Unsupported
 from adapters.messages import METHODS, Empty, QuoteRequest
 from runner.control import Control, run_as_process
 from runner.drive import Drive, Stalled
@@ -48,11 +48,13 @@ class ControlGate:
         self.wire_before: Carried | None = None
         self.wire: dict[str, int] = {}  # what the window's calls put on the wire
         self.port = 0
+        self.connected_ns = 0
 
     async def ready(self) -> None:
         """Say so, and wait for the supervisor to have noted what the server has used."""
+        warmup_ns = time.perf_counter_ns() - self.connected_ns
         settle()
-        self._control.say("ready", **process_facts())
+        self._control.say("ready", warmup_ns=warmup_ns, **process_facts())
         await asyncio.wrap_future(self._go)
         self.wire_before = self._carried()
         self.before = usage()
@@ -103,12 +105,12 @@ async def verify(peer: Peer, run: str) -> None:
 
 async def _connected(
     stack: AsyncExitStack, cell: Cell, setup: dict[str, Any], control: Control, gate: ControlGate
-) -> list[Peer]:
-    """Open and verify every connection, within limits.connect_s."""
+) -> tuple[list[Peer], Exchange | None]:
+    """Open and verify every connection, within limits.connect_s; or open the one of a hand-written client."""
     adapter, operation = cell.adapter, cell.operation
     if not operation.needs_server:
         control.listen()
-        return []
+        return [], None
     if adapter.in_process:
         service = Service(producer=operation.producer_style(), mark=operation.gate_mark(), run=setup["run"])
         served = await stack.enter_async_context(adapter.serve(service, Address(cell.host, cell.port)))
@@ -121,6 +123,9 @@ async def _connected(
         told = await asyncio.wrap_future(connect)
         address = Address(told["host"], told["port"])
         gate.port = address.port
+    bare = adapter.hand_written()
+    if operation.hand_written and bare is not None:
+        return [], await stack.enter_async_context(bare(adapter.codec, quote).connect(address))
     peers: list[Peer] = []
     wanted = 1 if cell.load.multiplex else cell.load.connections
     try:
@@ -133,7 +138,7 @@ async def _connected(
         raise Refused(f"{len(peers)} of {wanted} connections opened within {cell.limits.connect_s:g} s") from None
     except OSError as exc:
         raise Refused(f"{len(peers)} of {wanted} connections opened: {exc.strerror or exc}") from exc
-    return peers
+    return peers, None
 
 
 def pack(raw: Raw) -> dict[str, Any]:
@@ -172,7 +177,8 @@ async def _drive(setup: dict[str, Any], control: Control) -> None:
     control.answer("counters", lambda: driver_counters(holder[0], gate))
     try:
         async with AsyncExitStack() as stack:
-            peers = await _connected(stack, cell, setup, control, gate)
+            peers, exchange = await _connected(stack, cell, setup, control, gate)
+            gate.connected_ns = time.perf_counter_ns()
             drive = Drive(
                 peers=peers,
                 codec=cell.adapter.codec,
@@ -182,6 +188,7 @@ async def _drive(setup: dict[str, Any], control: Control) -> None:
                 clock=time.perf_counter_ns,
                 timer=None if cell.load.arrival == "closed" else stack.enter_context(open_timer()),
             )
+            drive.exchange = exchange
             holder.append(drive)
             await cell.operation.drive(drive)
             spent = {key: gate.after[key] - gate.before[key] for key in gate.after if key != "peak_rss_bytes"}

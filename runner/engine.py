@@ -42,6 +42,7 @@ from runner.operations.api import Raw
 from runner.placement import Placement, place
 from runner.process import Child, ChildFailed, Process
 from runner.quotes import quote
+from runner.samples import NS_PER_S
 from runner.store.ids import new_id
 from runner.store.record import RunRecord, Verdict
 
@@ -93,6 +94,9 @@ def run(
         _refuse_unsupported(cell)
         raw = _execute(cell, spot, conditions, launch)
         summary = operation.summarize(raw, cell.adapter.codec, conditions)
+        # What a run costs beside its warm-up and its window: starting, connecting, verifying, stopping.
+        fixed_s = time.monotonic() - begun - raw.counts["busy_ns"] / NS_PER_S
+        summary.measurements["fixed_s"] = (fixed_s, "s")
         pct = [summary.measurements.get(f"{side}_cpu_pct", (None, ""))[0] for side in ("server", "driver")]
         if spot.name == "same" and pct[0] is not None and pct[1] is not None:
             summary.measurements["busy_pct"] = (pct[0] + pct[1], "%")  # of the one core that both share
@@ -194,6 +198,8 @@ def _refuse_unsupported(cell: Cell) -> None:
     for method in operation.methods():
         if method.shape not in adapter.shapes:
             raise RunEnded("unsupported", f"{cell.protocol} cannot carry {method.shape.value} ({method.name})")
+    if operation.hand_written and adapter.hand_written() is None:
+        raise RunEnded("unsupported", f"nobody has written the exchange by hand for {cell.protocol}")
     size, limit = operation.largest_message_bytes(adapter.codec), adapter.limit_bytes()
     if size > limit:
         raise RunEnded(
@@ -248,6 +254,7 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
     if server is not None:
         conditions["peers_seen"] = server.ask("counters", ASK_S)["peers"]
         before = server.ask("settle", ASK_S)  # last: what it answers is where the server's CPU is counted from
+    opened = time.monotonic_ns()
     driver.tell("go")
     watched = Raw()
     if operation.watched:
@@ -262,6 +269,7 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
         driver.tell("finish")
     ceiling = None if operation.watched else Ceiling([driver] if server is None else [server, driver], limits)
     _event(driver, server, "closed", limits.run_s, "limits.run_s", ceiling)
+    busy_ns = ready["warmup_ns"] + time.monotonic_ns() - opened
     usage: dict[str, dict[str, int]] = {}
     if server is not None:
         after = server.ask("usage", ASK_S)
@@ -270,7 +278,7 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
     raw = unpack(_event(driver, server, "result", limits.run_s, "limits.run_s")["raw"])
     raw.usage |= usage
     raw.series |= watched.series
-    raw.counts |= watched.counts
+    raw.counts |= watched.counts | {"busy_ns": busy_ns}
     raw.facts |= watched.facts
     return raw
 

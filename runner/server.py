@@ -14,6 +14,7 @@ from typing import Any
 from adapters.api import Address, AddressInUse, Served
 from runner.control import Control, run_as_process
 from runner.host import pin, process_facts, reset_high_water, rss_bytes, run_loop, usage
+from runner.quotes import quote
 from runner.service import Service
 from runner.tcp import tcp_queues
 
@@ -53,8 +54,13 @@ async def _serve(setup: dict[str, Any], control: Control) -> None:
         return
     operation = cell.operation
     service = Service(producer=operation.producer_style(), mark=operation.gate_mark(), run=setup["run"])
+    address, bare = Address(cell.host, cell.port), cell.adapter.hand_written()
+    if operation.hand_written and bare is not None:
+        serving = bare(cell.adapter.codec, quote).serve(address)
+    else:
+        serving = cell.adapter.serve(service, address)
     try:
-        async with cell.adapter.serve(service, Address(cell.host, cell.port)) as served:
+        async with serving as served:
             stop = control.expect("stop")
             control.answer("counters", lambda: server_counters(service, served))
             control.answer("usage", usage)

@@ -16,6 +16,8 @@ CONF = Path(__file__).parent.parent / "conf"
 FEW = {
     "request_response": {"count": 20, "warmup": 5},
     "stream": {"count": 200, "warmup": 20},
+    "call_overhead": {"count": 20, "warmup": 5},
+    "stream_overhead": {"count": 200, "warmup": 20},
     "payload": {"loops": 50},
     "upload": {"records": 2500, "warmup": 100},
     "download": {"records": 2500, "warmup": 100},

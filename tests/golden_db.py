@@ -127,7 +127,17 @@ UNITS = {
     "busy_pct": "%",
 }
 SUFFIXES = {"us": "us", "ms": "ms", "ns": "ns", "s": "s", "bytes": "bytes", "message": "us"}
-FINDINGS = ("message", "hex", "representable", "producer", "consumer", "bounded_by", "bound_reason", "bound")
+FINDINGS = (
+    "message",
+    "hex",
+    "representable",
+    "producer",
+    "consumer",
+    "bounded_by",
+    "bound_reason",
+    "bound",
+    "driven_by",
+)
 RECORD_FIELDS = {field.name for field in fields(RunRecord)}
 
 

@@ -92,6 +92,11 @@ class Operation(ABC):
         """Items in the service's buffer at which a `gated` producer waits."""
         return 64
 
+    @property
+    def hand_written(self) -> bool:
+        """Whether both ends are the adapter's hand-written ones, without the seam (adapters.api.HandWritten)."""
+        return False
+
     @abstractmethod
     async def drive(self, drive: Drive) -> None:
         """The driver half: warm up, call `await drive.ready()`, measure, leave everything in `drive.raw`."""

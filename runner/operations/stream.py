@@ -173,8 +173,9 @@ class Stream(Operation):
             "seconds": (raw.window_ns / NS_PER_S, "s"),
             "messages_per_s": (arrived * NS_PER_S / raw.window_ns, "1/s"),
             "us_per_message": (raw.window_ns / arrived / NS_PER_US, "us"),
-            "first_ms": (raw.counts["first_ns"] / 1e6, "ms"),
         }
+        if "first_ns" in raw.counts:
+            summary.measurements["first_ms"] = (raw.counts["first_ns"] / 1e6, "ms")
         gap = nearest_rank(sorted(raw.samples.get("gap", [])), 99.0)
         if gap is not None:
             summary.measurements["gap_p99_us"] = (gap / NS_PER_US, "us")

@@ -51,6 +51,14 @@ OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
         (c.LABEL, c.CONNECTIONS, c.MULTIPLEX, *c.counted_after_warmup("messages"), c.PLACEMENT, *c.PROCESS),
         ("producer", "consumer"),
     ),
+    "call_overhead": (
+        (c.LABEL, c.ARRIVAL, *c.counted_after_warmup("calls"), c.PLACEMENT, *c.PROCESS),
+        ("driven_by",),
+    ),
+    "stream_overhead": (
+        (c.LABEL, *c.counted_after_warmup("messages"), c.PLACEMENT, *c.PROCESS),
+        ("driven_by", "producer", "consumer"),
+    ),
     "backpressure": (
         (c.LABEL, c.ASKED, c.SETTLE, c.CEILING, c.PLACEMENT, *c.PROCESS),
         ("producer", "consumer"),

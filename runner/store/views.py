@@ -104,6 +104,15 @@ _STREAM = [
     word("bound", "the busier side: driver or server"),
 ]
 
+_OVERHEAD = [
+    *CELL,
+    OPERATION,
+    word("driven_by", "whose loop ran at both ends: bakeoff or hand_written"),
+    number("p50_us", "µs, median of the calls; NULL for a stream"),
+    number("messages_per_s", "messages per second of the stream; NULL for calls"),
+    number("fixed_s", "s of the run beside its warm-up and its window: starting, connecting, verifying, stopping"),
+]
+
 _BACKPRESSURE = [
     *CELL,
     word("producer", "how the server makes items: awaited, push, gated or credited"),
@@ -142,6 +151,7 @@ _FIELDS: dict[str, tuple[list[Field], list[str]]] = {
     "latency": (_LATENCY, [_SWEEP, _measuring("request_response")]),
     "stream": (_STREAM, [_SWEEP, _measuring("stream")]),
     "backpressure": (_BACKPRESSURE, [_SWEEP, _QUIET, _measuring("backpressure")]),
+    "overhead": (_OVERHEAD, [_SWEEP, "WHERE run.operation IN ('call_overhead', 'stream_overhead')"]),
     "conditions": (CONDITION_FIELDS, [_ENVIRONMENT]),
 }
 

@@ -9,6 +9,7 @@ from runner.report.tables import (
     choosing,
     codecs,
     open_loop,
+    overhead,
     payload,
     protocols,
     request_response,
@@ -24,6 +25,7 @@ TABLES: dict[str, Callable[[Context], Table | None]] = {
     "open_loop": open_loop.build,
     "stream": stream.build,
     "backpressure": backpressure.build,
+    "overhead": overhead.build,
     "choosing": choosing.build,
 }
 

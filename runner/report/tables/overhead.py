@@ -1,0 +1,95 @@
+"""OVERHEAD: what bakeoff itself costs, against hand-written loops over the same libraries in the same processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runner.report.context import Context
+from runner.report.disturbed import disturbed
+from runner.report.figures import counted, digits_for, number
+from runner.report.rows import Row, Rows
+from runner.report.stats import compare
+from runner.report.table import NOTHING, Cell, Column, Table, bracket_word, headline, middle, words
+
+GOAL = 1.03
+# operation -> what is compared, and whether more of it is better.
+MEASURES = {"call_overhead": ("p50_us", "p50 µs", False), "stream_overhead": ("messages_per_s", "messages/s", True)}
+READING = (
+    "ratio: bakeoff's median over the hand-written loop's; the loop stamps and checks each call, and counts the "
+    "messages of a stream"
+)
+FIXED = "fixed: of a run, all but its warm-up and its window: starting, connecting, verifying, stopping"
+
+
+def build(context: Context) -> Table | None:
+    """None without runs."""
+    made: list[dict[str, Cell]] = []
+    over: list[str] = []
+    tables = [rows for name in MEASURES if (rows := context.rows(name)).all]
+    if not tables:
+        return None
+    for operation in MEASURES:
+        rows = context.rows(operation)
+        for ours, bare in _pairs(rows):
+            cells, slower = _cells(rows, ours, bare, operation)
+            made.append(cells)
+            over += slower
+    estimates = [row.estimate(MEASURES[row.first.operation][0]) for rows in tables for row in rows.good]
+    columns = [
+        *tables[0].key_columns(),
+        Column("measure", "measure", "key"),
+        Column("hand_written", f"hand-written\n{bracket_word(estimates)}".strip(), spread=True),
+        Column("bakeoff", f"bakeoff\n{bracket_word(estimates)}".strip(), spread=True),
+        Column("ratio", "ratio\n[bracket]", spread=True),
+        Column("fixed_s", "fixed s\na run"),
+    ]
+    notes = [*over]
+    if made and not over:
+        notes.append(f"no ratio is claimed to be over {number(GOAL, 2)}x of the hand-written loop's cost")
+    for rows in tables:
+        notes += disturbed(rows)
+        bad = [row for row in rows.all if not row.good]
+        notes += [f"{row.first.protocol}, {row.key[4]}: {row.verdict}: {row.first.reason}" for row in bad]
+    return Table(
+        "overhead",
+        "OVERHEAD",
+        "what bakeoff itself costs",
+        [said for said in tables[0].conditions() if said in tables[-1].conditions()],
+        columns,
+        made,
+        [*notes, READING, FIXED],
+    )
+
+
+def _pairs(rows: Rows) -> Iterator[tuple[Row, Row | None]]:
+    """Rows driven by bakeoff, each with the hand-written one under the same conditions."""
+    by = {(row.key[:4], row.key[5:], str(row.under), row.key[4]): row for row in rows.good}
+    for (cell, styles, under, driven_by), row in by.items():
+        if driven_by == "bakeoff":
+            yield row, by.get((cell, styles, under, "hand_written"))
+
+
+def _cells(rows: Rows, ours: Row, bare: Row | None, operation: str) -> tuple[dict[str, Cell], list[str]]:
+    """The cells of one line, and a sentence if bakeoff's cost is claimed to be over the goal."""
+    metric, head, more_is_better = MEASURES[operation]
+    values, others = ours.values(metric), bare.values(metric) if bare else []
+    found = compare(values, others)
+    digits = digits_for([*values, *others])
+    ratio, said = NOTHING, []
+    if found is not None and found.claimed is not None:
+        bracket = (number(found.low, 3), number(found.high, 3))
+        ratio = Cell(f"{number(found.ratio, 3)}x", found.ratio, found.low, found.high, bracket)
+        least = 1 / found.high if more_is_better else found.low
+        if least > GOAL:
+            name = f"{ours.first.protocol}, {head}"
+            said = [f"{name}: {number(found.ratio, 3)}x, a cost of {number(least, 3)}x at the least: over the goal"]
+    cells = {
+        **rows.key_cells(ours),
+        "runs": Cell(f"{counted(len(ours.runs), 'run')} each", len(ours.runs)),
+        "measure": words(head),
+        "hand_written": headline(bare.estimate(metric), digits) if bare else NOTHING,
+        "bakeoff": headline(ours.estimate(metric), digits),
+        "ratio": ratio,
+        "fixed_s": middle(ours.estimate("fixed_s"), 2),
+    }
+    return cells, said
