@@ -14,10 +14,10 @@ from runner.config import check
 from runner.engine import run
 from runner.quotes import quote
 from runner.report.command import main
-from runner.store.record import RunRecord
 from tests.cells import cell, config
 from tests.drives import drive_over
-from tests.golden_db import run_record, write_sweep
+from tests.golden_db import write_sweep
+from tests.golden_sweeps import overhead_runs
 
 WRITTEN = ("grpc", "rsocket", "tcp", "websocket")
 
@@ -109,31 +109,17 @@ async def test_a_hand_written_loop_is_checked_as_well(operation: str, reason: st
     assert any(reason in text for text in summary.void), summary.void
 
 
-def overhead_run(operation: str, driven_by: str, repeat: int, value: float) -> RunRecord:
-    metric = "p50_us" if operation == "call_overhead" else "messages_per_s"
-    given = {"driven_by": driven_by, metric: value, "errors": 0, "fixed_s": 0.5}
-    return run_record(operation, "websocket", repeat, given)
-
-
 def test_the_table_shows_the_ratio_and_says_when_it_is_over_the_goal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = []
-    for repeat in range(5):
-        runs += [
-            overhead_run("call_overhead", "hand_written", repeat, 100 + repeat * 0.1),
-            overhead_run("call_overhead", "bakeoff", repeat, 101 + repeat * 0.1),
-            overhead_run("stream_overhead", "hand_written", repeat, 100_000 + repeat),
-            overhead_run("stream_overhead", "bakeoff", repeat, 90_000 + repeat),
-        ]
-    write_sweep(tmp_path / "results.db", runs)
+    write_sweep(tmp_path / "results.db", overhead_runs())
     monkeypatch.chdir(tmp_path)
 
     assert main(["overhead", "--format", "csv"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
-    at = head.split(",").index("ratio")
-    assert [round(float(line.split(",")[at]), 3) for line in lines] == [1.01, 0.9]
+    at = head.split(",").index("cost_ratio")
+    assert [round(float(line.split(",")[at]), 3) for line in lines] == [1.01, 1.1]
     assert main(["overhead"]) == 0
     printed = capsys.readouterr().out
-    assert "websocket, messages/s: 0.900x, a cost of 1.111x at the least: over the goal" in printed
-    assert "websocket, p50" not in printed
+    assert "websocket, a message: 1.100x, and at the least 1.097x: over the goal" in printed
+    assert "websocket, a call" not in printed

@@ -27,6 +27,7 @@ SMALL = {
 SMALL["upload"] = ["operation.records=500", "operation.warmup=100"]
 SMALL["upload,download"] = SMALL["upload"]
 SMALL["bulk"] = ["operation.records=1000", "operation.warmup=100", "repeats=1"]
+SMALL["overhead"] = [*SMALL["stream"], "repeats=1"]
 SMALL["article"] = [*SMALL["stream"], *SMALL["payload"], *SMALL["backpressure"], "repeats=1"]
 SMALL["backpressure_full"] = SMALL["backpressure"]
 

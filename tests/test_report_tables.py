@@ -12,12 +12,10 @@ import pytest
 
 from runner.report.tables import TABLES
 from tests import golden_db
-from tests.golden_open_loop import open_loop_runs
+from tests.golden_sweeps import OTHER_SWEEPS
 from tests.reports import Reporter
 
 GOLDEN = Path(__file__).parent / "golden"
-# Tables that the shared database has no runs for, and theirs.
-OTHER_SWEEPS = {"open_loop": open_loop_runs}
 
 
 @pytest.fixture

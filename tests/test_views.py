@@ -31,7 +31,7 @@ PROMISED = {
     " wire_out_bytes",
     "stream": f"{CELL} producer consumer messages seconds messages_per_s us_per_message first_ms gap_p99_us"
     " client_held_max server_cpu_us driver_cpu_us payload_bytes wire_in_bytes wire_out_bytes bound",
-    "overhead": f"{CELL} operation driven_by p50_us messages_per_s fixed_s",
+    "overhead": f"{CELL} operation driven_by p50_us us_per_message fixed_s",
     "backpressure": f"{CELL} producer consumer asked quiet_s produced bounded_by bound_reason plateau_messages"
     " plateau_bytes plateau_after_s surplus_server surplus_client surplus_kernel surplus_unaccounted"
     " server_rss_growth_bytes driver_rss_growth_bytes",

@@ -109,7 +109,7 @@ _OVERHEAD = [
     OPERATION,
     word("driven_by", "whose loop ran at both ends: bakeoff or hand_written"),
     number("p50_us", "µs, median of the calls; NULL for a stream"),
-    number("messages_per_s", "messages per second of the stream; NULL for calls"),
+    number("us_per_message", "µs per message of the stream; NULL for calls"),
     number("fixed_s", "s of the run beside its warm-up and its window: starting, connecting, verifying, stopping"),
 ]
 
