@@ -248,7 +248,9 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
         driver.tell("connect", host=ready["host"], port=ready["port"])
     # Connecting has its own bound inside the driver; the warm-up is bounded by run_s.
     bound_s = limits.start_s + limits.connect_s + limits.run_s
-    ready = _event(driver, server, "ready", bound_s, "limits.start_s + connect_s + run_s")
+    # A watched operation looks at memory itself: what it sees is its finding.
+    ceiling = None if operation.watched else Ceiling([driver] if server is None else [server, driver], limits)
+    ready = _event(driver, server, "ready", bound_s, "limits.start_s + connect_s + run_s", ceiling)
     conditions |= {k: ready[k] for k in ("loop", "asyncio_debug", "python_debug", "debug_logging")}
     before: dict[str, int] = {}
     if server is not None:
@@ -267,7 +269,6 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
             look = lambda: (asked.ask("counters", ASK_S), driver.ask("counters", ASK_S))  # noqa: E731
         operation.watch(watched, quiet["t_ns"], limits.max_rss_mb * 2**20, look)
         driver.tell("finish")
-    ceiling = None if operation.watched else Ceiling([driver] if server is None else [server, driver], limits)
     _event(driver, server, "closed", limits.run_s, "limits.run_s", ceiling)
     busy_ns = ready["warmup_ns"] + time.monotonic_ns() - opened
     usage: dict[str, dict[str, int]] = {}
