@@ -4,7 +4,7 @@
     quotes                  GET /quotes/{symbol}/stream?count=5&delayMs=0
     quotes.unbounded        GET /quotes/{symbol}/unbounded
     quotes.unbounded.ready  GET /quotes/{symbol}/unbounded/ready
-    produced, run           GET /produced, GET /run
+    hello, produced, run    GET /, GET /produced, GET /run
     any other               POST /<name, a slash for each dot>, the encoded request (or the items) as the body
 
 The fields of a GET's request that its path does not hold are its query, by their names on the wire.
@@ -27,6 +27,7 @@ _RESOURCES = {
     "quotes": "/quotes/{symbol}/stream",
     "quotes.unbounded": "/quotes/{symbol}/unbounded",
     "quotes.unbounded.ready": "/quotes/{symbol}/unbounded/ready",
+    "hello": "/",
     "produced": "/produced",
     "run": "/run",
 }

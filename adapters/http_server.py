@@ -35,7 +35,7 @@ from adapters.http_status import OK, RequestTooLarge, spell, status_of, too_larg
 BACKLOG = 2048  # connections that may wait to be accepted
 IDLE_S = 30 * 24 * 3600  # a connection that says nothing is kept: quiet readers are what is measured
 STOP_S = 1  # how long running calls may take to end when the server stops
-HELLO = "Hello World!"
+TEXT = "text/plain; charset=utf-8"
 
 Receive = Callable[[], Any]  # awaited, these are ASGI's messages
 Send = Callable[[dict[str, Any]], Any]
@@ -65,9 +65,6 @@ class Application:
         """One request."""
         try:
             path = scope["raw_path"].decode("ascii")
-            if path == "/":
-                await _whole(send, OK, "text/plain; charset=utf-8", HELLO.encode())
-                return
             route, symbol = self._routes.find(scope["method"], path)
             method = route.method
             if method.shape is Shape.SERVER_STREAM:
@@ -80,11 +77,12 @@ class Application:
             else:
                 request = await self._request(route, symbol, scope, receive)
                 reply = await self._peer.unary(method, request)
-            await _whole(send, OK, mime(self._codec, method.reply), self.encode(reply))
+            kind = TEXT if method.name == "hello" else mime(self._codec, method.reply)
+            await _whole(send, OK, kind, self.encode(reply))
         except ConnectionLost:
             pass  # nobody is there to be answered
         except Exception as exc:
-            await _whole(send, status_of(exc), "text/plain; charset=utf-8", spell(exc).encode("utf-8", "replace"))
+            await _whole(send, status_of(exc), TEXT, spell(exc).encode("utf-8", "replace"))
 
     def encode(self, message: Message) -> bytes:
         """Raises Unsupported over the limit."""

@@ -130,6 +130,7 @@ METHODS: dict[str, Method] = {
         Method("quotes.credited", Shape.BIDI_STREAM, Credit, Quote),
         Method("produced", Shape.UNARY, Empty, Produced),
         Method("echo", Shape.UNARY, Body, Body),
+        Method("hello", Shape.UNARY, Empty, Body),
         Method("run", Shape.UNARY, Empty, RunInfo),
         Method("readings", Shape.UNARY, Readings, Receipt),
         Method("readings.batched", Shape.CLIENT_STREAM, Readings, Receipt),

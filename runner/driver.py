@@ -24,7 +24,7 @@ from runner.host import pin, process_facts, rss_bytes, run_loop, usage
 from runner.operations.api import Raw
 from runner.quotes import quote
 from runner.server import server_counters, settle
-from runner.service import Service
+from runner.service import service_of
 from runner.tcp import Carried, carried, spent_on_wire, tcp_queues
 from runner.timer import open_timer
 
@@ -112,7 +112,7 @@ async def _connected(
         control.listen()
         return [], None
     if adapter.in_process:
-        service = Service(producer=operation.producer_style(), mark=operation.gate_mark(), run=setup["run"])
+        service = service_of(operation, setup["run"])
         served = await stack.enter_async_context(adapter.serve(service, Address(cell.host, cell.port)))
         control.answer("server_counters", lambda: server_counters(service, served))
         control.listen()

@@ -14,6 +14,7 @@ Count = Annotated[int, Meta(ge=1)]  # a number of things, at least one
 Natural = Annotated[int, Meta(ge=0)]  # a number of things, perhaps none
 Port = Annotated[int, Meta(ge=0, le=65_535)]  # 0: any free one
 Seconds = Annotated[float, Meta(ge=0)]  # a span of time; finite
+Milliseconds = Annotated[float, Meta(ge=0)]  # likewise
 Deadline = Annotated[float, Meta(gt=0)]  # a span that bounds a wait; finite
 PerSecond = Annotated[float, Meta(gt=0)]  # a rate; a fraction is as good as a whole number
 

@@ -15,7 +15,7 @@ from adapters.api import Address, AddressInUse, Served
 from runner.control import Control, run_as_process
 from runner.host import pin, process_facts, reset_high_water, rss_bytes, run_loop, usage
 from runner.quotes import quote
-from runner.service import Service
+from runner.service import Service, service_of
 from runner.tcp import tcp_queues
 
 
@@ -53,7 +53,7 @@ async def _serve(setup: dict[str, Any], control: Control) -> None:
         control.say("failed", reason="; ".join(problems))
         return
     operation = cell.operation
-    service = Service(producer=operation.producer_style(), mark=operation.gate_mark(), run=setup["run"])
+    service = service_of(operation, setup["run"])
     address, bare = Address(cell.host, cell.port), cell.adapter.hand_written()
     if operation.hand_written and bare is not None:
         serving = bare(cell.adapter.codec, quote).serve(address)

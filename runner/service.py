@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adapters.api import CallFailed, Message, Method, Peer
 from adapters.messages import Body, Credit, Empty, OrdersRequest, Produced, Quote, QuoteRequest, RunInfo
@@ -32,7 +33,12 @@ from runner.bulk import (
 )
 from runner.quotes import quote
 
+if TYPE_CHECKING:
+    from runner.operations.api import Operation
+
 YIELD_EVERY = 64
+HELLO = Body(b"Hello World!")
+WORKED = frozenset(("quote", "hello"))  # the methods that a service time applies to
 PRODUCERS = ("awaited", "push", "gated", "credited")
 
 
@@ -55,6 +61,7 @@ class Service(Peer):
         self._unary: dict[str, Callable[[Any], Message]] = {
             "quote": self._quote,
             "echo": self._echo,
+            "hello": self._hello,
             "produced": self._produced,
             "run": self._which_run,
             "readings": received,
@@ -104,6 +111,9 @@ class Service(Peer):
 
     def _echo(self, request: Body) -> Body:
         return request
+
+    def _hello(self, _: Empty) -> Body:
+        return HELLO
 
     def _produced(self, _: Empty) -> Produced:
         return Produced(self.produced)
@@ -201,3 +211,43 @@ class Service(Peer):
                 self.produced += 1
                 yield quote(symbol, seq)
                 seq += 1
+
+
+class WorkingService(Service):
+    """A service whose quotes and hellos take `service_time_ms`. `service_work`: "wait" awaits a timer, as for a
+    database; "busy" keeps the processor and the event loop, as for a computation.
+
+    `peak_in_flight`: the most calls that worked at once.
+    """
+
+    def __init__(self, *, service_time_ms: float, service_work: str = "wait", **service: Any) -> None:
+        super().__init__(**service)
+        self._service_s = service_time_ms / 1_000
+        self._busy = service_work == "busy"
+        self._in_flight = 0
+        self.peak_in_flight = 0
+
+    async def unary(self, method: Method, request: Message) -> Message:
+        """Raises CallFailed("not_found") for a method that is not served."""
+        if method.name in WORKED:
+            self._in_flight += 1
+            self.peak_in_flight = max(self.peak_in_flight, self._in_flight)
+            try:
+                if self._busy:
+                    until = time.perf_counter() + self._service_s
+                    while time.perf_counter() < until:
+                        pass
+                else:
+                    await asyncio.sleep(self._service_s)
+            finally:
+                self._in_flight -= 1
+        return await super().unary(method, request)
+
+
+def service_of(operation: Operation, run: str) -> Service:
+    """What a server serves for `operation`; `run` is the nonce of the run it belongs to."""
+    style: dict[str, Any] = {"producer": operation.producer_style(), "mark": operation.gate_mark(), "run": run}
+    service_time_ms, service_work = operation.work()
+    if not service_time_ms:
+        return Service(**style)  # a call pays nothing for what it does not use
+    return WorkingService(service_time_ms=service_time_ms, service_work=service_work, **style)

@@ -119,7 +119,7 @@ def test_a_wrong_value_is_named_with_what_would_fit(parts: dict[str, Any], said:
             "operation",
             "cuont",
             "operation.cuont: no such key; did you mean 'count'? "
-            "(operation request_response takes: count, warmup, size_bytes)",
+            "(operation request_response takes: count, warmup, size_bytes, service_time_ms, service_work)",
         ),
         ("protocol", "credit", "protocol.credit: no such key (protocol loopback takes: nothing)"),
         ("codec", "definite", "codec.definite: no such key (codec json takes: nothing)"),

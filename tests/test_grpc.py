@@ -214,6 +214,7 @@ def test_the_names_are_those_of_the_proto_file() -> None:
         "quotes.credited": "StreamCredited",
         "produced": "Produced",
         "echo": "Echo",
+        "hello": "Hello",
         "run": "Run",
         "readings": "Readings",
         "readings.batched": "ReadingsBatched",

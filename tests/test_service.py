@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -22,7 +23,8 @@ from adapters.messages import (
     SymbolRequest,
 )
 from runner.quotes import quote
-from runner.service import PRODUCERS, Service
+from runner.service import PRODUCERS, Service, WorkingService, service_of
+from tests.cells import cell
 
 
 async def take(stream: AsyncGenerator[Quote, None], n: int) -> list[Quote]:
@@ -169,3 +171,32 @@ async def test_unknown_unary_method_is_not_found() -> None:
 def test_an_unknown_producer_is_refused() -> None:
     with pytest.raises(ValueError, match="producer: 'pull' is none of awaited, push, gated, credited"):
         Service(producer="pull")
+
+
+async def test_hello_is_twelve_bytes_of_text() -> None:
+    assert await Service().unary(METHODS["hello"], Empty()) == Body(b"Hello World!")
+
+
+@pytest.mark.parametrize("work", ["wait", "busy"])
+async def test_a_service_time_is_taken_by_quotes_and_hellos_alone(work: str) -> None:
+    service = WorkingService(service_time_ms=20, service_work=work)
+    started = time.perf_counter()
+    await service.unary(METHODS["produced"], Empty())
+    await service.unary(METHODS["hello"], Empty())
+    await service.unary(METHODS["quote"], QuoteRequest("AAPL"))
+
+    assert time.perf_counter() - started >= 0.04
+
+
+@pytest.mark.parametrize(("work", "peak"), [("wait", 5), ("busy", 1)])
+async def test_calls_that_wait_are_in_flight_together_and_busy_ones_one_by_one(work: str, peak: int) -> None:
+    service = WorkingService(service_time_ms=5, service_work=work)
+    await asyncio.gather(*(service.unary(METHODS["hello"], Empty()) for _ in range(5)))
+
+    assert service.peak_in_flight == peak
+
+
+def test_without_a_service_time_a_call_pays_nothing_for_it() -> None:
+    assert type(service_of(cell("request_response").operation, "R")) is Service
+    working = cell("request_response", operation_={"service_time_ms": 0.5, "service_work": "busy"}).operation
+    assert type(service_of(working, "R")) is WorkingService

@@ -92,6 +92,10 @@ class Operation(ABC):
         """Items in the service's buffer at which a `gated` producer waits."""
         return 64
 
+    def work(self) -> tuple[float, str]:
+        """How long a call of `quote` or `hello` takes the service, in ms, and how: wait or busy."""
+        return 0.0, "wait"
+
     @property
     def hand_written(self) -> bool:
         """Whether both ends are the adapter's hand-written ones, without the seam (adapters.api.HandWritten)."""

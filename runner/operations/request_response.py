@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import length_hint
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from adapters.api import Codec, Message, Method, Peer
 from adapters.messages import METHODS, Body, QuoteRequest
 from runner.arrivals import due_ns, open_problems, seed_of
 from runner.drive import CALL_ERRORS, Drive, all_of, tickets
-from runner.fields import Count, Limits, Load, Natural, OpenLoad
+from runner.fields import Count, Limits, Load, Milliseconds, Natural, OpenLoad
 from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors, void_of_few
 from runner.operations.open_loop import send
 from runner.operations.open_results import open_measurements, open_void
@@ -36,13 +36,16 @@ LOOP_NS = 1_000  # stamps, checks and the loop between two calls of one caller
 class RequestResponse(Operation):
     """`count` calls after `warmup` that are not kept (one at a time on each connection, in an open loop too; there
     load.duration_s may say how long instead of how many). `size_bytes`: null asks for a quote, a number has a body
-    of that size echoed.
+    of that size echoed. `service_time_ms`: how long the service takes for a quote; `service_work`: waiting, as for
+    a database, or busy, as with a computation.
     """
 
     name: str
     count: Count
     warmup: Natural
     size_bytes: Natural | None
+    service_time_ms: Milliseconds = 0.0
+    service_work: Literal["wait", "busy"] = "wait"
 
     prefers_one_core: ClassVar[bool] = True
 
@@ -51,6 +54,14 @@ class RequestResponse(Operation):
 
     def largest_message_bytes(self, codec: Codec) -> int:
         return self.size_bytes or 0
+
+    def work(self) -> tuple[float, str]:
+        return self.service_time_ms, self.service_work
+
+    def problems(self) -> list[str]:
+        if self.service_time_ms and self.size_bytes is not None:
+            return ["service_time_ms: only a quote takes a service time; leave size_bytes null, or this 0"]
+        return []
 
     def load_problems(self, load: Load, limits: Limits) -> list[str]:
         return open_problems(load, limits, self.count) if isinstance(load, OpenLoad) else []
