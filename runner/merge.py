@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from runner.store import StoreError, open_store
+from runner.store.located import without_password
 from runner.store.merge import Merged, check_sources, merge
 
 EXAMPLES = """\
@@ -42,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"bakeoff merge: {error}", file=sys.stderr)
         return 2
     for source, merged in zip(asked.sources, done, strict=True):
-        print(f"{shown}: {told(merged)} from {source}")
+        print(f"{shown}: {told(merged)} from {without_password(source)}")
     return 0
 
 

@@ -113,7 +113,9 @@ def test_a_view_of_both_kinds_has_the_same_columns() -> None:
 
 
 @needs_server
-def test_what_goes_from_a_file_to_a_server_and_back_is_the_same(postgresql: Database) -> None:
+def test_what_goes_from_a_file_to_a_server_and_back_is_the_same(
+    postgresql: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, back = golden(postgresql.folder / "golden.db"), postgresql.folder / "back.db"
     record = replace(
         RUN, samples={"latency": [3, 1, 2]}, series={"produced": [(0, 1.5), (1, None)]}, errors={"e": 2}
@@ -123,6 +125,11 @@ def test_what_goes_from_a_file_to_a_server_and_back_is_the_same(postgresql: Data
         store.save_run(replace(record, sweep_id="S"))
     assert main(["merge", str(file), "--db", postgresql.url]) == 0
     assert main(["merge", postgresql.url, "--db", str(back)]) == 0
+    assert str(make_url(postgresql.url).password) not in capsys.readouterr().out
+    assert main(["merge", postgresql.url, "--db", postgresql.url]) == 2
+    shown = locate_server(postgresql.url)[1]
+    message = "it is the database that it would be merged into; give another --db"
+    assert capsys.readouterr().err == f"bakeoff merge: {shown}: {message}\n"
     assert contents(str(file)) == contents(postgresql.url) == contents(str(back))
     with open_store(postgresql.url) as store:
         (again,) = merge(store, [str(back)])
@@ -178,6 +185,23 @@ def test_a_sweep_goes_to_the_server_and_its_password_nowhere(
     assert password
     assert str(password) not in done.stdout + done.stderr + command + json.dumps([overrides, config])
     assert ":***@" in command
+
+
+@needs_server
+def test_every_view_says_of_a_real_run_what_it_says_in_a_file(postgresql: Database) -> None:
+    """A condition that is a number and not called one in runner.store.conditions would be text here."""
+    words = ["load=constant,poisson", "load.rate=80.5", "load.duration_s=0.2", "protocol=tcp", "operation.warmup=2"]
+    words += ["storage=postgresql", f'storage.url="{postgresql.url}"']
+    command = [sys.executable, "-m", "runner", *words]
+    done = subprocess.run(command, cwd=postgresql.folder, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    file = postgresql.folder / "copy.db"
+    assert main(["merge", postgresql.url, "--db", str(file)]) == 0
+    with read_store(postgresql.url) as server, read_store(str(file)) as plain:
+        for view in VIEWS:
+            assert read(server, view) == read(plain, view), view
+        rates = [(row["arrival"], row["rate_per_s"]) for row in read(server, "conditions")]
+    assert sorted(rates) == [("constant", 80.5), ("poisson", 80.5)]
 
 
 # Ready to be written, or not

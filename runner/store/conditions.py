@@ -58,6 +58,9 @@ _NUMBERS = {
     "peers_seen",
     "multiplex",
     "workers",
+    "rate_per_s",
+    "max_in_flight",
+    "arrival_seed",
     "python_debug",
     "asyncio_debug",
     "debug_logging",
@@ -76,12 +79,14 @@ def _condition(name: str, meaning: str) -> Field:
     path = f"'$.{name}'"
     sql = f"coalesce(json_extract(run.conditions, {path}), json_extract(env.facts, {path}))"
     found = f"coalesce(nullif(run.conditions -> '{name}', 'null'), nullif(env.facts -> '{name}', 'null'))"
-    return Field(name, sql, meaning, _number(found) if name in _NUMBERS else f"({found} #>> '{{}}')")
+    if name not in _NUMBERS:
+        return Field(name, sql, meaning, f"({found} #>> '{{}}')")
+    return Field(name, sql, meaning, _number(found, "double precision" if name.endswith("_per_s") else "bigint"))
 
 
-def _number(document: str) -> str:
+def _number(document: str, kind: str) -> str:
     return (
-        f"CASE jsonb_typeof({document}) WHEN 'number' THEN CAST({document} AS bigint)"
+        f"CASE jsonb_typeof({document}) WHEN 'number' THEN CAST({document} AS {kind})"
         f" WHEN 'boolean' THEN CAST(CAST({document} AS boolean) AS integer) END"
     )
 

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Table, insert, select, update
 
 from runner.store import schema
 from runner.store.errors import StoreError
+from runner.store.located import without_password
 from runner.store.open import Store, read_store
 from runner.store.record import RunRecord, SweepRecord
 from runner.store.rows import RunRows, run_rows, sweep_row
@@ -61,8 +62,9 @@ def check_sources(sources: Sequence[str]) -> None:
 def _merge(connection: Connection, name: str, store: Store) -> Merged:
     done = Merged()
     with _opened(name, store) as source:
+        shown = without_password(name)
         for row in source.sweeps:
-            done.sweeps += _bring_sweep(connection, row, source.certain, name, store.shown)
+            done.sweeps += _bring_sweep(connection, row, source.certain, shown, store.shown)
         for rows in source.runs:
             known = _load(connection, rows.run["run_id"])
             if known is None:
@@ -71,7 +73,7 @@ def _merge(connection: Connection, name: str, store: Store) -> Merged:
             elif _comparable(known) == _comparable(rows):
                 done.runs_known += 1
             else:
-                raise _differs(f"run {rows.run['run_id']}", name, store.shown)
+                raise _differs(f"run {rows.run['run_id']}", shown, store.shown)
     return done
 
 
@@ -108,7 +110,7 @@ def _opened(name: str, store: Store) -> Iterator[_Source]:
         return
     with read_store(name) as other, other.engine.connect() as reading:
         if other.url == store.url:
-            raise StoreError(f"{name}: it is the database that it would be merged into; give another --db")
+            raise StoreError(f"{other.shown}: it is the database that it would be merged into; give another --db")
         sweeps = [dict(row) for row in reading.execute(select(schema.sweep)).mappings()]
         yield _Source(sweeps, _runs(reading))
 

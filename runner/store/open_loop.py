@@ -14,6 +14,7 @@ ARRIVAL = [
         "rate_per_s",
         "json_extract(run.conditions, '$.rate_per_s')",
         "calls per second asked for; NULL in a closed loop",
+        postgresql="CAST(run.conditions ->> 'rate_per_s' AS double precision)",
     ),
 ]
 
