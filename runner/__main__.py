@@ -1,4 +1,4 @@
-"""bakeoff: `bakeoff [key=value ...]`, `bakeoff report`, `serve` and `merge`. The same as `python -m runner`."""
+"""bakeoff: `bakeoff [key=value ...]`, or one of runner.words (`bakeoff report`). The same as `python -m runner`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+
+from runner.words import WORDS
 
 INTERRUPTED = 130
 
@@ -15,19 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     word = argv[0] if argv else ""
     try:
-        # Each word imports only what it needs: `report` and `serve --help` come without Hydra.
-        if word == "report":
-            from runner.report.command import main as report
-
-            return report(argv[1:])
-        if word == "serve":
-            from runner.serve import main as serve
-
-            return serve(argv[1:])
-        if word == "merge":
-            from runner.merge import main as merge
-
-            return merge(argv[1:])
+        if word in WORDS:
+            return WORDS[word].main(argv[1:])
         from runner.application import run
 
         return run(argv)

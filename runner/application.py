@@ -30,15 +30,12 @@ from runner.job import PATIENCE_S, Job, SweepResult
 from runner.mistakes import Refused, complain, near
 from runner.options import CONF, options
 from runner.sweep import Combination, plan
+from runner.words import WORDS, listed
 from runner.yaml_files import refuse_bad_files
 
 EXT = str(Path(__file__).parent / "_ext")
-WORDS = (
-    "report",
-    "serve",
-    "merge",
-)  # recognised by runner.__main__ in the first place; here only to name a near one
 FULL_ERROR = "HYDRA_FULL_ERROR"
+HELP_INDENT = 7  # of the usage lines in conf/hydra/help
 _FIXED = {
     "hydra.mode": "every run is a sweep here",
     "hydra/sweeper": "bakeoff plans its sweeps itself",
@@ -87,7 +84,8 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def list_options(*folders: Path) -> None:
-    """Lets the help text say ${options:GROUP}."""
+    """Lets the help text say ${options:GROUP} and ${words:}."""
+    OmegaConf.register_new_resolver("words", lambda *_: listed(HELP_INDENT), replace=True)
     OmegaConf.register_new_resolver(
         "options", lambda group: ", ".join(options(group, (CONF, *folders))), replace=True
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from runner.store import schema
 from runner.store.views import COLUMNS
+from runner.words import listed
 
 README = Path(__file__).parent.parent / "README.md"
 SHOWN = ("request_response", "backpressure", "choosing")
@@ -37,6 +38,11 @@ def tables() -> str:
     return "\n".join(parts)
 
 
+def words() -> str:
+    """The words that stand before key=value, as --help lists them; marked as text, so that no test runs them."""
+    return f"```text\n{listed(0)}\n```\n"
+
+
 def output(db: str) -> str:
     """What `bakeoff report` prints for the last sweep of `db`, a file named results.db."""
     command = [sys.executable, "-m", "runner", "report", *SHOWN]
@@ -55,6 +61,7 @@ def replaced(text: str, marker: str, part: str) -> str:
 
 def main() -> None:
     text = replaced(replaced(README.read_text(), "views", views()), "tables", tables())
+    text = replaced(text, "words", words())
     if len(sys.argv) > 1:
         text = replaced(text, "generated", output(sys.argv[1]))
     README.write_text(text)

@@ -62,13 +62,13 @@ def markdown(report: Report) -> str:
         parts.append("  \n".join(" · ".join(words) for words in section.lines))
         for table in section.tables:
             parts += [f"### {table.title}", f"{table.subtitle}. {'; '.join(table.conditions)}."]
-            parts.append(_pipes(table) if table.rows else "no runs of this kind in this sweep")
+            parts.append(pipes(table) if table.rows else "no runs of this kind in this sweep")
             if table.notes:
-                parts.append("\n".join(_bullet(note) for note in table.notes))
+                parts.append("\n".join(bullet(note) for note in table.notes))
         if section.attention:
-            parts.append("\n".join(_bullet(note) for note in section.attention))
+            parts.append("\n".join(bullet(note) for note in section.attention))
     if report.closing:
-        parts.append("\n".join(_bullet(note) for note in report.closing))
+        parts.append("\n".join(bullet(note) for note in report.closing))
     return "\n\n".join(parts) + "\n"
 
 
@@ -80,7 +80,7 @@ def comma_separated(report: Report) -> str:
         for table in section.tables:
             keys |= dict.fromkeys(key for column in table.columns for key in _keys(column))
             for row in table.rows:
-                values = {key: _word(value) for key, value in _values(table, row).items()}
+                values = {key: as_word(value) for key, value in values_of(table, row).items()}
                 rows.append({"sweep_id": section.sweep_id, **values})
     out = io.StringIO()
     writer = csv.DictWriter(out, list(keys), lineterminator="\n")
@@ -103,7 +103,7 @@ def javascript(report: Report) -> str:
                         "subtitle": table.subtitle,
                         "conditions": list(table.conditions),
                         "columns": [{"key": column.key, "head": column.line} for column in table.columns],
-                        "rows": [_values(table, row) for row in table.rows],
+                        "rows": [values_of(table, row) for row in table.rows],
                         "notes": [note.strip() for note in table.notes],
                     }
                     for table in section.tables
@@ -129,7 +129,8 @@ def _joined(words: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _pipes(table: Table) -> str:
+def pipes(table: Table) -> str:
+    """A Markdown table."""
     shown = [column for column in table.columns if column.shown]
     return tabulate(
         [[_escaped(row.get(column.key, Cell())) for column in shown] for row in table.rows],
@@ -145,7 +146,8 @@ def _escaped(cell: Cell) -> str:
     return (cell.text + bracket).replace("|", "\\|").replace("\n", " ")
 
 
-def _bullet(note: str) -> str:
+def bullet(note: str) -> str:
+    """A note as an item of a Markdown list."""
     return f"{' ' * (len(note) - len(note.lstrip(' ')))}- {note.strip()}"
 
 
@@ -153,7 +155,8 @@ def _keys(column: Column) -> list[str]:
     return [column.key, f"{column.key}_low", f"{column.key}_high"] if column.spread else [column.key]
 
 
-def _values(table: Table, row: Mapping[str, Cell]) -> dict[str, Value]:
+def values_of(table: Table, row: Mapping[str, Cell]) -> dict[str, Value]:
+    """What the columns of a row hold, unrounded, by key; brackets as <key>_low and <key>_high."""
     found: dict[str, Value] = {}
     for column in table.columns:
         cell = row.get(column.key, Cell())
@@ -162,7 +165,7 @@ def _values(table: Table, row: Mapping[str, Cell]) -> dict[str, Value]:
     return found
 
 
-def _word(value: Value) -> Value:
+def as_word(value: Value) -> Value:
     """true and false as JSON and most programs write them, not as Python does."""
     return str(value).lower() if isinstance(value, bool) else value
 

@@ -1,0 +1,1 @@
+"""The words about what is in the database already: list, show, delete, export, compare, check."""
