@@ -62,6 +62,11 @@ PROTOCOLS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         ),
     ),
 }
+_HTTP = ("HTTP/1.1", "none", "two of four", "TCP window", "none", "yes", "bytes", "content-type")
+PROTOCOLS |= {
+    "http": ("uvicorn httptools", "json", "uvicorn", _HTTP),
+    "http_threads": ("waitress", "json", "waitress", _HTTP),
+}
 SIZES = {"protobuf": 35, "json": 83, "cbor": 67, "cbor_definite": 66, "msgpack": 65}
 HEX = {
     "protobuf": "0a044141504c102a197b14ae47e11a5940215c8fc2f5281c5940288080abb4fef39203",
@@ -124,6 +129,16 @@ UNITS = {
     "surplus_kernel": "messages",
     "surplus_unaccounted": "messages",
     "driver_cpu_pct": "%",
+    "server_cpu_pct": "%",
+    "workers": "threads",
+    "connections_opened": "connections",
+    "requests_per_s": "1/s",
+    "requests_per_server_cpu_s": "1/s",
+    "crosscheck_requests_per_s": "1/s",
+    "records": "records",
+    "buffered_max": "messages",
+    "records_per_s": "1/s",
+    "bytes_per_record": "bytes",
     "busy_pct": "%",
 }
 SUFFIXES = {"us": "us", "ms": "ms", "ns": "ns", "s": "s", "bytes": "bytes", "message": "us"}
@@ -137,6 +152,12 @@ FINDINGS = (
     "bound_reason",
     "bound",
     "driven_by",
+    "model",
+    "law",
+    "crosscheck_tool",
+    "shape",
+    "sender",
+    "checksum",
 )
 RECORD_FIELDS = {field.name for field in fields(RunRecord)}
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from runner.store.record import RunRecord
 from tests.golden_db import run_record
 from tests.golden_open_loop import open_loop_runs
+from tests.golden_transfers import transfer_runs
 
 
 def overhead_runs() -> list[RunRecord]:
@@ -28,5 +29,10 @@ def _overhead_run(operation: str, driven_by: str, repeat: int, value: float) -> 
     return run_record(operation, "websocket", repeat, given)
 
 
+TRANSFERS = ("hello", "upload", "download")
 # table -> what makes its sweep.
-OTHER_SWEEPS: dict[str, Callable[[], list[RunRecord]]] = {"open_loop": open_loop_runs, "overhead": overhead_runs}
+OTHER_SWEEPS: dict[str, Callable[[], list[RunRecord]]] = {
+    "open_loop": open_loop_runs,
+    "overhead": overhead_runs,
+    **dict.fromkeys(TRANSFERS, transfer_runs),
+}

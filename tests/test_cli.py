@@ -434,6 +434,12 @@ def test_void_and_unsupported_runs_are_no_failures(fake: Engine, verdict: Verdic
     assert main(["protocol=loopback", "repeats=2"]) == 0
 
 
+def test_a_run_that_was_ended_at_the_memory_ceiling_is_no_failure(fake: Engine) -> None:
+    fake.script[1] = lambda: ("void", "memory: the driver passed limits.max_rss_mb (3,072)")
+
+    assert main(["protocol=loopback"]) == 0
+
+
 def test_a_sweep_of_unsupported_runs_alone_measured_nothing(
     fake: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,7 @@ from runner.store.postgresql import locate_server
 from runner.store.views import COLUMNS, POSTGRESQL_VIEWS, VIEWS
 from tests.databases import Database, needs_server, own_schema
 from tests.golden_db import START, backpressure_run, golden, latency_run, payload_run, write_sweep
+from tests.golden_transfers import OUT_OF_MEMORY, bulk_run, hello_run
 
 SWEEP = SweepRecord("01KG0000000000000000000001", "article", "bakeoff suite=article", 4711, 2, START)
 RUN = replace(latency_run("grpc", 0, 100.0), run_id="A", sweep_id=SWEEP.sweep_id, overrides=["protocol=grpc"])
@@ -87,6 +88,10 @@ def test_every_view_says_the_same_as_in_a_file(postgresql: Database) -> None:
         latency_run("tcp", 1, 300.0, n=50, p99_us=None, server_cpu_us=None, conditions={}, environment={}),
         payload_run("protobuf", **nothing, message="int65", representable="no"),
         backpressure_run("grpc", 0, [5, None], quiet_s=[0.5, 2], surplus_kernel=999.5, surplus_unaccounted=-0.5),
+        hello_run("http_threads", 0, 5_000, service_time_ms=2.5),
+        hello_run("http", 0, verdict="failed", config={}),
+        bulk_run("upload", "grpc", 0, 0.5),
+        OUT_OF_MEMORY,
     ]
     write_sweep(file, runs, 3)
     with open_store(postgresql.url) as store:

@@ -59,7 +59,8 @@ def test_all_none_or_one_can_be_asked_for(report: Reporter) -> None:
     assert "published (spring_boot_2026)" in report("request_response", "--published", NAME)
     assert "published" not in report("request_response", "--published", "none")
     assert report.refused("--published", "nobody") == (
-        f"bakeoff report: published nobody: there is none; give none, all or one of: {NAME}"
+        f"bakeoff report: published nobody: there is none; give none, all or one of: "
+        f"grpc_streaming_rest, {NAME}, spring_webflux"
     )
 
 
@@ -135,8 +136,8 @@ def test_a_published_ratio_within_our_bracket_is_undecided(report: Reporter) -> 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"connections": 10}, {"size_bytes": 1024}, {"config": {"load": {"arrival": "open"}}}],
-    ids=["connections", "body", "arrival"],
+    [{"connections": 10}, {"size_bytes": 1024}],
+    ids=["connections", "body"],
 )
 def test_figures_are_quoted_only_where_they_can_apply(report: Reporter, changes: dict[str, Any]) -> None:
     report.write([*calls("grpc", 300, 305, **changes), *calls("websocket", 120, 122, **changes)])
@@ -275,3 +276,17 @@ def test_a_mistake_in_a_file_is_one_line_that_names_it(tmp_path: Path, text: str
     assert str(refused.value).startswith("conf/published/mine.yaml: ")
     assert problem in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_the_readings_of_charts_and_the_printed_transfers_are_in_their_files() -> None:
+    [charts] = published.load("spring_webflux")
+    [transfers] = published.load("grpc_streaming_rest")
+
+    assert charts.hello is not None
+    assert charts.hello.figures == []
+    assert charts.hello.under["connections"] == [25, 100, 300]
+    assert [r.under["connections"] for r in charts.hello.readings if r.metric == "p50_us"] == [[25], [300]]
+    assert transfers.upload is not None
+    assert [moved.seconds for moved in transfers.upload.figures[:2]] == [0.296, 1.08]
+    assert transfers.download is not None
+    assert [moved.payload_bytes for moved in transfers.download.figures] == [108e6, 213e6]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from runner.store import schema
+from tests import golden_transfers
 from tests.databases import Database, needs_server
 from tests.golden_db import golden
 from tests.readme import README, SHOWN, replaced, tables, views
@@ -81,7 +82,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_there_is_something_to_test() -> None:
     assert len(MEASURING) >= 10
     assert len(READING) >= 5
-    assert len(QUERIES) == 8
+    assert len(QUERIES) == 10
 
 
 @pytest.mark.parametrize("line", MEASURING)
@@ -139,7 +140,10 @@ def test_what_make_can_do_is_in_the_makefile() -> None:
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_query_of_the_readme_finds_rows(query: str, tmp_path: Path, measured: Path) -> None:
     """Over the hand-written database; that one has no raw samples, so for those over what was measured."""
-    path = measured / "results.db" if "from sample" in query else golden(tmp_path / "results.db")
+    if "from sample" in query:
+        path = measured / "results.db"
+    else:
+        path = golden_transfers.golden(golden(tmp_path / "results.db"))
     with closing(sqlite3.connect(path)) as db:
         assert len(db.execute(query).fetchall()) >= 1
 

@@ -28,11 +28,14 @@ UNITS = (
     "_ratio",
     "_messages",
     "_calls",
+    "_requests",
+    "_per_record",
     "_mb",
     "_low",
     "_high",
 )
 PLAIN_NUMBERS = {"connections", "runs", "errors", "count", "warmup", "asked", "seconds", "us_per_message"}
+PLAIN_NUMBERS |= {"connections_opened", "workers", "requests", "records", "batch", "messages"}
 
 
 @pytest.fixture

@@ -428,6 +428,16 @@ def test_a_codec_that_cannot_carry_the_message_is_shown_whatever_the_verdict(rep
     assert "json cannot carry nan unchanged: JSON has no NaN" in report.notes("payload")
 
 
+def test_rows_that_were_all_launched_on_a_busy_machine_are_not_named_one_by_one(report: Reporter) -> None:
+    busy = {"conditions": {**CONDITIONS, "load_average": 7.5}}
+    report.write([latency_run(name, 0, 300, **busy) for name in ("tcp", "grpc", "rsocket", "websocket")])
+
+    assert [note for note in report.notes("request_response") if note.startswith("disturbed")] == [
+        "disturbed: at launch the 1-minute load average was over the number of CPUs by more than 1: "
+        "every row (up to 7.5)"
+    ]
+
+
 def test_a_row_that_was_launched_on_a_busy_machine_is_named(report: Reporter) -> None:
     busy, quiet = ({"conditions": {**CONDITIONS, "load_average": load}} for load in (3.25, 3.0))
     report.write(

@@ -12,7 +12,7 @@ import pytest
 
 from runner.report.tables import TABLES
 from tests import golden_db
-from tests.golden_sweeps import OTHER_SWEEPS
+from tests.golden_sweeps import OTHER_SWEEPS, TRANSFERS
 from tests.reports import Reporter
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -59,8 +59,19 @@ def test_other_formats_are_written_as_written_down(report: Reporter, form: str) 
     same(report("stream", "--format", form), f"stream.{form}")
 
 
+@pytest.mark.parametrize("table", TRANSFERS)
+@pytest.mark.parametrize("form", ["md", "csv", "json"])
+def test_hello_and_bulk_are_written_in_other_formats_as_written_down(
+    report: Reporter, table: str, form: str
+) -> None:
+    report.write(OTHER_SWEEPS[table](), 3)
+
+    same(report(table, "--format", form), f"{table}.{form}")
+
+
 def test_every_written_down_output_is_of_a_test() -> None:
     tables = {f"{table}.txt" for table in TABLES}
     others = {"report_80.txt", "report_200.txt", "all.txt", "stream.md", "stream.csv", "stream.json"}
+    others |= {f"{table}.{form}" for table in TRANSFERS for form in ("md", "csv", "json")}
 
     assert {path.name for path in GOLDEN.iterdir()} == tables | others

@@ -18,6 +18,7 @@ from runner.store.views import COLUMNS, VIEWS
 from tests import golden_db
 from tests.golden_db import backpressure_run, golden, latency_run, payload_run, stream_run, write_sweep
 from tests.golden_open_loop import open_run
+from tests.golden_transfers import OUT_OF_MEMORY, bulk_run, hello_run
 
 CELL = "run_id sweep_id suite scenario label protocol engine codec variant placement repeat verdict"
 PROMISED = {
@@ -35,6 +36,13 @@ PROMISED = {
     "backpressure": f"{CELL} producer consumer asked quiet_s produced bounded_by bound_reason plateau_messages"
     " plateau_bytes plateau_after_s surplus_server surplus_client surplus_kernel surplus_unaccounted"
     " server_rss_growth_bytes driver_rss_growth_bytes",
+    "hello": f"{CELL} model workers connections connections_opened service_time_ms service_work n errors"
+    " requests_per_s requests_per_server_cpu_s mean_us p50_us p75_us p90_us p99_us p999_us max_us server_cpu_us"
+    " driver_cpu_us server_cpu_pct driver_cpu_pct server_peak_rss_bytes crosscheck_requests_per_s crosscheck_tool"
+    " law",
+    "bulk": f"{CELL} operation shape batch sender producer records messages seconds records_per_s payload_bytes"
+    " bytes_per_record first_ms buffered_max driver_rss_growth_bytes server_rss_growth_bytes server_cpu_us"
+    " driver_cpu_us checksum",
 }
 OPEN_LOOP = [
     "rate_per_s",
@@ -95,7 +103,7 @@ def test_the_documentation_names_the_columns_that_are_there(article: sqlite3.Con
     assert all(meaning for _, meaning in COLUMNS[view])
 
 
-def test_there_are_six_views_and_no_others(article: sqlite3.Connection) -> None:
+def test_the_promised_views_are_there_and_no_others(article: sqlite3.Connection) -> None:
     there = {name for (name,) in article.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
     assert there == set(VIEWS) == set(COLUMNS) == {*PROMISED, "conditions"}
 
@@ -411,6 +419,98 @@ def test_other_series_do_not_multiply_the_rows_of_backpressure(path: Path) -> No
     }
     row = one(path, "backpressure", backpressure_run("rsocket", series=series))
     assert (row["quiet_s"], row["produced"]) == (1.0, 100)
+
+
+# Hello and bulk
+
+
+def test_hello_has_what_was_asked_and_what_the_server_counted(path: Path) -> None:
+    record = hello_run(
+        "http_threads",
+        0,
+        5_000,
+        connections=300,
+        service_time_ms=100,
+        connections_opened=299,
+        law="198 of at most 200",
+        crosscheck_tool="wrk",
+        crosscheck_requests_per_s=5_100.5,
+    )
+    row = one(path, "hello", record)
+    assert {name: row[name] for name in PROMISED["hello"].split() if name not in CELL.split()} == {
+        "model": "threads",
+        "workers": 64,
+        "connections": 300,
+        "connections_opened": 299,
+        "service_time_ms": 100,
+        "service_work": "wait",
+        "n": 20_000,
+        "errors": 0,
+        "requests_per_s": 5_000.0,
+        "requests_per_server_cpu_s": 5_000.0,
+        "mean_us": 60_000.0,
+        "p50_us": 54_000.0,
+        "p75_us": pytest.approx(66_000.0),
+        "p90_us": 78_000.0,
+        "p99_us": 120_000.0,
+        "p999_us": 240_000.0,
+        "max_us": 600_000.0,
+        "server_cpu_us": 200.0,
+        "driver_cpu_us": 100.0,
+        "server_cpu_pct": 100.0,
+        "driver_cpu_pct": 50.0,
+        "server_peak_rss_bytes": 60_000_000,
+        "crosscheck_requests_per_s": 5_100.5,
+        "crosscheck_tool": "wrk",
+        "law": "198 of at most 200",
+    }
+    assert isinstance(row["connections_opened"], int)
+
+
+def test_an_event_loop_has_no_workers(path: Path) -> None:
+    row = one(path, "hello", hello_run("http", 0, 10_000))
+    assert (row["model"], row["workers"], row["crosscheck_tool"]) == ("event loop", None, None)
+
+
+def test_bulk_holds_both_directions(path: Path) -> None:
+    write_sweep(
+        path,
+        [
+            bulk_run(
+                "upload", "grpc", 0, 0.5, sender="push", shape="per_record", records=10_000, buffered_max=9_000
+            ),
+            bulk_run("download", "http", 0, 1.0, shape="single"),
+            hello_run("http", 0, 10_000),
+        ],
+    )
+    up, down = read(path, "bulk")
+    assert {name: up[name] for name in PROMISED["bulk"].split() if name not in CELL.split()} == {
+        "operation": "upload",
+        "shape": "per_record",
+        "batch": 1_000,
+        "sender": "push",
+        "producer": None,
+        "records": 10_000,
+        "messages": 10_000,
+        "seconds": 0.5,
+        "records_per_s": 20_000.0,
+        "payload_bytes": 1_000_000,
+        "bytes_per_record": 100.0,
+        "first_ms": None,
+        "buffered_max": 9_000,
+        "driver_rss_growth_bytes": 2_000_000,
+        "server_rss_growth_bytes": 2_000_000,
+        "server_cpu_us": 25.0,
+        "driver_cpu_us": 40.0,
+        "checksum": "5f3a",
+    }
+    assert (down["operation"], down["sender"], down["producer"]) == ("download", None, "awaited")
+    assert (down["first_ms"], down["driver_rss_growth_bytes"]) == (1_000.0, 80_000_000)
+
+
+def test_a_bulk_run_that_was_ended_for_memory_is_there_with_its_knobs(path: Path) -> None:
+    row = one(path, "bulk", OUT_OF_MEMORY)
+    assert (row["verdict"], row["shape"], row["sender"], row["records"]) == ("void", "per_record", "push", None)
 
 
 # Conditions

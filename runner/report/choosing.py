@@ -111,7 +111,7 @@ def _groups(context: Context, need: Need) -> Iterator[tuple[str, list[Candidate]
 
 def _differing(rows: Rows, kept: Sequence[Row], row: Row) -> str:
     """The conditions of `row` that vary among the rows that match."""
-    return Rows(kept, rows.known, rows.floor).differing(row)
+    return Rows(kept, rows.known, rows.floor, rows.roles).differing(row)
 
 
 def _is_reference(context: Context, row: Row, rule: Rule) -> bool:

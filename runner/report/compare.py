@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from runner.report.figures import number, ratio
 from runner.report.published import Published, Reading, Timing
 from runner.report.rows import Row, Rows
 from runner.report.stats import Comparison, compare
-
-STYLES = ("producer", "consumer")  # what a cell's key may have beside protocol, engine, codec and variant
 
 
 @dataclass(frozen=True)
@@ -62,27 +61,39 @@ def named(rows: Sequence[Row]) -> list[Side]:
     return sides
 
 
-def quotable(row: Row) -> bool:
-    """Whether published figures can apply: they are of one connection, quotes, and a closed loop."""
-    under = row.under
-    wanted = {"connections": 1, "size_bytes": 0, "arrival": "closed"}
-    return all(under.get(key, value) == value for key, value in wanted.items())
+UNCLAIMED = "no ratio is claimed where a side has only one good run (n=1)"
+ONE_CALLER: Mapping[str, Sequence[Any]] = {"connections": [1], "size_bytes": [0], "arrival": ["closed"]}
+
+
+def quotable(row: Row, under: Mapping[str, Sequence[Any]] | None = None) -> bool:
+    """Whether published figures can apply to `row`. `under`: condition -> the values that they are of; without,
+    one connection, quotes, and a closed loop.
+    """
+    return all(row.under.get(key, values[0]) in values for key, values in (under or ONE_CALLER).items())
 
 
 def sentences(
-    rows: Rows, measure: Measure, left_out: Iterable[str], published: Sequence[Published], operation: str
+    rows: Rows,
+    measure: Measure,
+    left_out: Iterable[str],
+    published: Sequence[Published],
+    operation: str,
+    by_codec: bool = True,
 ) -> list[str]:
-    """One line for each set of comparable rows, and under it one for each pair."""
+    """One line for each set of comparable rows, and under it one for each pair. `by_codec`: False where nothing is
+    encoded, so that nothing is to be said of codecs.
+    """
     said: dict[str, list[str]] = {}
     unclaimed = 0
     for group in rows.comparable():
         candidates = [row for row in group if row.first.protocol not in left_out and row.values(measure.metric)]
-        for heading, members, quoting in _sets(candidates):
+        told: set[frozenset[int]] = set()
+        for heading, members, quoting in _sets(candidates, rows.roles, by_codec):
             where = rows.differing(members[0])
             lines = []
-            for line in _pairs(
-                named(members), measure, published if quoting and quotable(members[0]) else (), operation
-            ):
+            # Within one protocol a name says all that tells a row from the others here, not from its pair alone.
+            sides = named(members) if _protocols(members) > 1 else _chosen(named(candidates), members)
+            for line in _pairs(sides, measure, published if quoting else (), operation, told):
                 if line is None:
                     unclaimed += 1
                 else:
@@ -92,23 +103,26 @@ def sentences(
                 said.setdefault(f"{what}, {heading}{f', {where}' if where else ''}:", []).extend(lines)
     notes = [note for heading, lines in said.items() for note in (heading, *lines)]
     if unclaimed:
-        notes.append("no ratio is claimed where a side has only one good run (n=1)")
+        notes.append(UNCLAIMED)
     return notes
 
 
-def _sets(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row], bool]]:
+def _sets(rows: Sequence[Row], roles: Sequence[str], by_codec: bool) -> Iterator[tuple[str, list[Row], bool]]:
     """(heading, rows to be compared, whether published readings speak of them)."""
-    plain = [row for row in rows if not row.first.variant]
+    plain = _plain(rows)
     seen: list[list[Row]] = []
     for styles in dict.fromkeys(row.key[4:] for row in plain):
         alike = [row for row in plain if row.key[4:] == styles]
-        said = ", ".join(f"{role} {style}" for role, style in zip(STYLES, styles, strict=False))
+        said = ", ".join(f"{role} {style}" for role, style in zip(roles, styles, strict=False))
         tail = f", {said}" if len({row.key[4:] for row in plain}) > 1 else ""
         usual = [row for row in alike if row.first.codec == row.first.facts.get("default_codec")]
         if _protocols(usual) > 1:
             seen.append(usual)
             same = len({row.first.codec for row in usual}) == 1
-            yield (f"codec {usual[0].first.codec}" if same else "each with its default codec") + tail, usual, True
+            heading = f"codec {usual[0].first.codec}" if same else "each with its default codec"
+            yield (heading if by_codec else "between protocols") + tail, usual, True
+        if not by_codec:
+            continue
         for codec in sorted({row.first.codec for row in alike}):
             coded = [row for row in alike if row.first.codec == codec]
             if _protocols(coded) > 1 and coded not in seen:
@@ -117,6 +131,24 @@ def _sets(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row], bool]]:
     for group in _one_apart(rows):
         if not any(all(row in done for row in group) for done in seen):
             yield "within one protocol", group, False
+
+
+def _plain(rows: Sequence[Row]) -> list[Row]:
+    """The rows without a variant, and the variant of a protocol that was measured with no other knobs."""
+    variants: dict[str, set[str]] = {}
+    for row in rows:
+        variants.setdefault(row.first.protocol, set()).add(row.first.variant)
+    return [row for row in rows if not row.first.variant or len(variants[row.first.protocol]) == 1]
+
+
+def _chosen(sides: Sequence[Side], rows: Sequence[Row]) -> list[Side]:
+    return [side for side in sides if any(side.row is row for row in rows)]
+
+
+def comparable_sides(group: Sequence[Row]) -> list[Side]:
+    """Of rows that share every condition, those that a published pair of protocols can be about."""
+    usual = [row for row in _plain(group) if row.first.codec == row.first.facts.get("default_codec")]
+    return named(usual)
 
 
 def _protocols(rows: Sequence[Row]) -> int:
@@ -130,26 +162,45 @@ def _one_apart(rows: Sequence[Row]) -> Iterator[list[Row]]:
         for row in rows:
             groups.setdefault((*row.key[:index], *row.key[index + 1 :]), []).append(row)
         yield from (group for group in groups.values() if len(group) > 1)
+    # A knob may choose the engine: such rows differ in two words, and in one thing.
+    chosen: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        chosen.setdefault((row.key[0], row.key[2], *row.key[4:]), []).append(row)
+    for group in chosen.values():
+        knobs = {row.first.variant for row in group}
+        if len(knobs) == len({(row.first.engine, row.first.variant) for row in group}) == len(group) > 1 and (
+            len({row.first.engine for row in group}) == len(group)
+        ):
+            yield group
 
 
 def _pairs(
-    sides: Sequence[Side], measure: Measure, published: Sequence[Published], operation: str
+    sides: Sequence[Side],
+    measure: Measure,
+    published: Sequence[Published],
+    operation: str,
+    told: set[frozenset[int]],
 ) -> Iterator[str | None]:
-    """The lines of one set; None for a pair of which nothing can be claimed."""
-    done: set[frozenset[str]] = set()
+    """The lines of one set; None for a pair of which nothing can be claimed. `told`: the pairs of rows that were
+    spoken of already, which are not said again.
+    """
     for source in published:
         timing: Timing | None = getattr(source, operation)
-        for reading in timing.readings if timing else ():
-            if reading.metric != measure.metric:
+        if timing is None or not all(quotable(side.row, timing.under) for side in sides):
+            continue
+        for reading in timing.readings:
+            if reading.metric != measure.metric or not quotable(sides[0].row, reading.under or timing.under):
                 continue
             for one, other in itertools.product(*(_of(sides, name) for name in reading.pair)):
-                done.add(frozenset((one.name, other.name)))
+                told.add(frozenset((id(one.row), id(other.row))))
                 yield _line(one, other, measure, timing, reading)
     if measure.values:
         return
     ranked = sorted(sides, key=lambda side: _rank(side.row, measure))
     for one, other in itertools.pairwise(ranked):
-        if frozenset((one.name, other.name)) not in done:
+        pair = frozenset((id(one.row), id(other.row)))
+        if pair not in told:
+            told.add(pair)
             yield _line(one, other, measure)
 
 
@@ -201,10 +252,17 @@ def agreement(reading: Reading, timing: Timing, ours: Comparison, measure: Measu
     agrees: the same is claimed; undecided here: nothing is claimed here but there, or what was published lies
     within our bracket; differs: something else is claimed.
     """
+    return f"published {published_words(reading, timing, measure)}: {stance(reading, timing, ours)}"
+
+
+def published_words(reading: Reading, timing: Timing, measure: Measure) -> str:
+    """What was published of the pair."""
     first, second = (timing.value(name, reading.metric) for name in reading.pair)
     said = []
     if first and second:
         said = [f"{number(first, 1)} against {number(second, 1)}" if measure.values else ratio(first / second)]
+    if reading.about:
+        said.append(f"about {number(reading.about, 1)}x")
     if reading.across:
         said.append(f"{number(reading.across[0], 1)}x to {number(reading.across[1], 1)}x over its runs")
     if reading.higher is None:
@@ -212,10 +270,23 @@ def agreement(reading: Reading, timing: Timing, ours: Comparison, measure: Measu
     else:
         better = (reading.pair[0] == reading.higher) == measure.more_is_better
         said.append(f"{reading.pair[0 if better else 1]} {measure.better}")
+    said += [reading.note] if reading.note else []
+    return ", ".join(said)
+
+
+def stance(reading: Reading, timing: Timing, ours: Comparison) -> str:
+    """Whether ours, the same pair the same way round, says what was published; see `agreement`."""
+    first, second = (timing.value(name, reading.metric) for name in reading.pair)
     higher = None if ours.higher is None else reading.pair[ours.higher]
     within = bool(first and second and ours.low <= first / second <= ours.high)
     other = "undecided here" if higher is None or within else "differs"
-    return f"published {', '.join(said)}: {'agrees' if higher == reading.higher else other}"
+    return "agrees" if higher == reading.higher else other
+
+
+def quoting(rows: Rows, published: Sequence[Published], operation: str) -> list[str]:
+    """The names of the sources that have something to say of `rows`."""
+    found: list[tuple[str, Timing | None]] = [(source.name, getattr(source, operation)) for source in published]
+    return [name for name, timing in found if timing and any(quotable(row, timing.under) for row in rows.all)]
 
 
 def quoted_figures(
@@ -226,9 +297,9 @@ def quoted_figures(
     `metrics`: (metric, how it is called, its unit, decimals).
     """
     lines = []
-    for source in published if any(map(quotable, rows.all)) else ():
+    for source in published:
         timing: Timing | None = getattr(source, operation)
-        if timing is None:
+        if timing is None or not any(quotable(row, timing.under) for row in rows.all):
             continue
         seen: Counter[str] = Counter()
         parts = []

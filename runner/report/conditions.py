@@ -142,6 +142,34 @@ MESSAGE = Condition(
 )
 ENVIRONMENT = Condition("environment", "environment", lambda run: run.environment, lambda _: "")
 
+SERVICE_TIME = Condition(
+    "service_time_ms",
+    "service\ntime ms",
+    lambda run: run.setting("operation", "service_time_ms") or 0,
+    lambda ms: f"service time {plain(ms)} ms" if ms else "no service time",
+    ("operation.service_time_ms",),
+)
+SERVICE_WORK = Condition(
+    "service_work",
+    "service\nwork",
+    lambda run: (_knob("service_work")(run) or "wait") if run.setting("operation", "service_time_ms") else None,
+    lambda work: f"the server's service time is {'a wait' if work == 'wait' else 'busy'}" if work else "",
+    ("operation.service_work",),
+)
+RECORDS = Condition(
+    "records",
+    "records",
+    lambda run: _knob("records")(run) or run.metric("records"),
+    lambda n: counted(n, "record"),
+    ("operation.records",),
+)
+BATCH = Condition(
+    "batch",
+    "records a\nmessage",
+    lambda run: _knob("batch")(run) if run.findings.get("shape", _knob("shape")(run)) == "batched" else None,
+    lambda n: f"batched: {counted(n, 'record')} a message",
+    ("operation.batch",),
+)
 PROCESS = (
     ENVIRONMENT,
     Condition("loop", "loop", _recorded("loop"), lambda loop: f"loop {loop}"),
@@ -153,17 +181,19 @@ PROCESS = (
 )
 
 
-def counted_after_warmup(noun: str) -> tuple[Condition, Condition]:
-    """How many `noun` were measured, and how many before that were dropped."""
-    return (
-        Condition("count", noun, _knob("count"), lambda n: f"{number(n)} {noun}", ("operation.count",)),
-        Condition(
-            "warmup",
-            "warm-up",
-            _knob("warmup"),
-            lambda n: f"{number(n)} warm-up {noun} dropped",
-            ("operation.warmup",),
-        ),
+def counted_after_warmup(noun: str, key: str = "count") -> tuple[Condition, Condition]:
+    """How many `noun` were measured (`key` of the operation), and how many before that were dropped."""
+    return (Condition(key, noun, _knob(key), lambda n: f"{number(n)} {noun}", (f"operation.{key}",)), warmup(noun))
+
+
+def warmup(noun: str) -> Condition:
+    """How many `noun` were dropped before anything was measured."""
+    return Condition(
+        "warmup",
+        "warm-up",
+        _knob("warmup"),
+        lambda n: f"{number(n)} warm-up {noun} dropped",
+        ("operation.warmup",),
     )
 
 

@@ -15,6 +15,8 @@ from runner.report.rows import Rows, rows_of
 # Runs of an operation that are rows of another table: the two kinds of loop are different experiments.
 OPEN_LOOP = {"open_loop": "request_response"}
 
+_BULK = (c.BATCH, c.CONNECTIONS, c.MULTIPLEX, c.warmup("records"), c.CEILING, c.PLACEMENT, *c.PROCESS)
+
 # operation (or key of OPEN_LOOP) -> the conditions of its rows (in the order in which rows are sorted and
 # conditions said), and what identifies a cell beside protocol, engine, codec and variant.
 OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
@@ -63,6 +65,22 @@ OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
         (c.LABEL, c.ASKED, c.SETTLE, c.CEILING, c.PLACEMENT, *c.PROCESS),
         ("producer", "consumer"),
     ),
+    "hello": (
+        (
+            c.LABEL,
+            c.SERVICE_TIME,
+            c.SERVICE_WORK,
+            c.ARRIVAL,
+            c.CONNECTIONS,
+            c.MULTIPLEX,
+            *c.counted_after_warmup("requests", "requests"),
+            c.PLACEMENT,
+            *c.PROCESS,
+        ),
+        (),
+    ),
+    "upload": ((c.LABEL, c.RECORDS, *_BULK), ("shape", "sender")),
+    "download": ((c.LABEL, c.RECORDS, *_BULK), ("shape", "producer")),
 }
 
 

@@ -14,6 +14,7 @@ from runner.report.rows import Row, Rows
 
 # Our own last run is in the average: two processes, which fill two cores. What is above that is somebody else's.
 LOAD_OVER_CPUS = 1.0
+FEW = 3  # rows; more of them are not named one by one where all were disturbed
 LEAST_BUSY_PCT = 85.0  # of one core, by server and driver together where they share it
 
 
@@ -29,7 +30,13 @@ def _loaded(rows: Rows) -> list[str]:
         if over:
             found.append(f"{name} (up to {number(max(over), 1)} in {len(over)}/{len(row.runs)})")
     what = "disturbed: at launch the 1-minute load average was over the number of CPUs by more than 1"
+    if len(found) == len(rows.good) > FEW:
+        return [f"{what}: every row (up to {number(max(filter(None, map(_overload, _runs(rows)))), 1)})"]
     return [f"{what}: {', '.join(found)}"] if found else []
+
+
+def _runs(rows: Rows) -> Sequence[Run]:
+    return [run for row in rows.good for run in row.runs]
 
 
 def _overload(run: Run) -> float | None:

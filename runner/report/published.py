@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,20 +34,32 @@ class Figure(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Reading(msgspec.Struct, forbid_unknown_fields=True):
-    """What the source concludes of two protocols: which has the higher value, None for neither."""
+    """What the source concludes of two protocols: which has the higher value, None for neither.
+
+    `across`: the ratio over several of its runs; `about`: a ratio that was only read off a chart; `note`: more of
+    the reading, in a few words; `under`: the conditions that it is of, where these are not all those of the timing.
+    """
 
     metric: str
     pair: tuple[str, str]
     higher: str | None
     across: tuple[float, float] | None = None
+    about: float | None = None
+    note: str = ""
+    under: dict[str, list[Any]] = {}
 
 
 class Timing(msgspec.Struct, forbid_unknown_fields=True):
-    """Printed timings and what was read from them."""
+    """Printed timings and what was read from them.
+
+    `under`: condition of a row -> the values for which they can be quoted; without it, one connection, quotes, and
+    a closed loop (runner.report.compare).
+    """
 
     conditions: str
-    figures: list[Figure]
+    figures: list[Figure] = []
     readings: list[Reading] = []
+    under: dict[str, list[Any]] = {}
 
     def value(self, protocol: str, metric: str) -> float | None:
         """The first figure of `protocol`."""
@@ -79,6 +91,38 @@ class Quiet(msgspec.Struct, forbid_unknown_fields=True):
     open: str = ""
 
 
+class Moved(msgspec.Struct, forbid_unknown_fields=True):
+    """One printed transfer of `records` in one direction. `out_of`: what it ran out of, where it did not end.
+
+    `over`: the printed seconds are a lower bound.
+    """
+
+    protocol: str
+    codec: str
+    shape: str
+    records: int
+    sender: str = "awaited"
+    seconds: float | None = None
+    payload_bytes: float | None = None
+    over: bool = False
+    out_of: str = ""
+
+
+class Share(msgspec.Struct, forbid_unknown_fields=True):
+    """Bytes of one codec as a share of another's, over the printed sizes."""
+
+    pair: tuple[str, str]
+    across: tuple[float, float]
+
+
+class Transfer(msgspec.Struct, forbid_unknown_fields=True):
+    """Printed transfers. Those with the same number of records are compared, each with the one before it."""
+
+    conditions: str
+    figures: list[Moved]
+    share: Share | None = None
+
+
 class Published(msgspec.Struct, forbid_unknown_fields=True):
     """One source."""
 
@@ -90,6 +134,9 @@ class Published(msgspec.Struct, forbid_unknown_fields=True):
     payload: dict[str, dict[str, int]] = {}
     request_response: Timing | None = None
     stream: Timing | None = None
+    hello: Timing | None = None
+    upload: Transfer | None = None
+    download: Transfer | None = None
     backpressure: Quiet | None = None
     name: str = ""
 

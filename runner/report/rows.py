@@ -81,11 +81,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows of a table. `known`: every condition that was looked at."""
+    """All rows of a table. `known`: every condition that was looked at; `roles`: what the words of a key that come
+    after protocol, engine, codec and variant stand for.
+    """
 
     all: Sequence[Row]
     known: Sequence[Condition]
     floor: str
+    roles: Sequence[str] = ()
 
     @cached_property
     def varying(self) -> list[Condition]:
@@ -252,7 +255,7 @@ def rows_of(
         before = groups[where].runs if where in groups else ()
         groups[where] = Row([*before, run], run.verdict, name, place)
     made = sorted(groups.values(), key=lambda row: _order(row, floor))
-    return Rows(made, conditions, floor)
+    return Rows(made, conditions, floor, more)
 
 
 def _place(row: Row) -> tuple[str, ...]:

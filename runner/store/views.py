@@ -33,6 +33,18 @@ from runner.store.columns import (
 from runner.store.conditions import CONDITION_FIELDS
 from runner.store.open_loop import ARRIVAL, OPEN_LOOP
 
+
+def _knob(key: str, meaning: str, kind: str = "") -> Field:
+    """A key of the operation, as configured. `kind`: of a number, in PostgreSQL."""
+    there = f"(run.config -> 'operation' ->> '{key}')"
+    return Field(
+        key,
+        f"json_extract(run.config, '$.operation.{key}')",
+        meaning,
+        f"CAST({there} AS {kind})" if kind else there,
+    )
+
+
 _RUNS = [
     RUN_ID,
     SWEEP_ID,
@@ -135,6 +147,57 @@ _BACKPRESSURE = [
     count("driver_rss_growth_bytes", "bytes by which the driver's resident memory grew while quiet"),
 ]
 
+_HELLO = [
+    *CELL,
+    word("model", "what serves: threads, or an event loop"),
+    count("workers", "threads of the server's pool; NULL for an event loop"),
+    column("connections", "client connections asked for, one request at a time on each"),
+    count("connections_opened", "connections that the server counted"),
+    _knob("service_time_ms", "ms that the server waits, or works, before it answers", "double precision"),
+    _knob("service_work", "how it spends them: wait or busy"),
+    count("n", "requests measured, the good ones"),
+    count("errors", "requests that failed"),
+    number("requests_per_s", "requests per second over the measured window"),
+    number("requests_per_server_cpu_s", "requests per second of CPU time of the server process"),
+    number("mean_us", "µs, arithmetic mean"),
+    number("p50_us", "µs, median (nearest rank)"),
+    number("p75_us", "µs, 75th percentile"),
+    number("p90_us", "µs, 90th percentile"),
+    number("p99_us", "µs, 99th percentile; NULL below 100 samples"),
+    number("p999_us", "µs, 99.9th percentile; NULL below 1,000 samples"),
+    number("max_us", "µs, the slowest request"),
+    number("server_cpu_us", "µs of CPU time per request, server process"),
+    number("driver_cpu_us", "µs of CPU time per request, driver process"),
+    number("server_cpu_pct", "% of one core, server process"),
+    number("driver_cpu_pct", "% of one core, driver process"),
+    count("server_peak_rss_bytes", "bytes, most resident memory of the server process"),
+    number("crosscheck_requests_per_s", "requests per second of another tool, same server; NULL without"),
+    word("crosscheck_tool", "that tool: wrk or h2load"),
+    word("law", "whether the rate keeps to workers / service time"),
+]
+
+_BULK = [
+    *CELL,
+    column("operation", "upload (client to server) or download"),
+    word("shape", "single (one body), batched (streamed, `batch` records a message) or per_record"),
+    _knob("batch", "records of one message, where the shape is batched", "bigint"),
+    word("sender", "upload: how the client sends: awaited, or push (never looks at readiness)"),
+    word("producer", "download: how the server sends: awaited or push"),
+    count("records", "records transferred and checked: count, order and checksum"),
+    count("messages", "messages that carried them"),
+    number("seconds", "s from the first byte asked or sent to the last record checked"),
+    number("records_per_s", "records per second"),
+    count("payload_bytes", "bytes of the encoded messages, without the protocol's own"),
+    number("bytes_per_record", "bytes of payload per record"),
+    number("first_ms", "ms to the first batch received; NULL for an upload"),
+    count("buffered_max", "most messages in the buffer of a sender that pushes; NULL for the others"),
+    count("driver_rss_growth_bytes", "bytes by which the driver's peak resident memory passed its level before"),
+    count("server_rss_growth_bytes", "bytes by which the server's peak resident memory passed its level before"),
+    number("server_cpu_us", "µs of CPU time per record, server process"),
+    number("driver_cpu_us", "µs of CPU time per record, driver process"),
+    word("checksum", "of the records as the receiver got them"),
+]
+
 _SWEEP = "JOIN sweep ON sweep.sweep_id = run.sweep_id"
 _ENVIRONMENT = "JOIN environment AS env ON env.environment_hash = run.environment_hash"
 _QUIET = "LEFT JOIN series AS quiet ON quiet.run_id = run.run_id AND quiet.name = 'produced_at_quiet'"
@@ -151,6 +214,8 @@ _FIELDS: dict[str, tuple[list[Field], list[str]]] = {
     "latency": (_LATENCY, [_SWEEP, _measuring("request_response")]),
     "stream": (_STREAM, [_SWEEP, _measuring("stream")]),
     "backpressure": (_BACKPRESSURE, [_SWEEP, _QUIET, _measuring("backpressure")]),
+    "hello": (_HELLO, [_SWEEP, _measuring("hello")]),
+    "bulk": (_BULK, [_SWEEP, "WHERE run.operation IN ('upload', 'download')"]),
     "overhead": (_OVERHEAD, [_SWEEP, "WHERE run.operation IN ('call_overhead', 'stream_overhead')"]),
     "conditions": (CONDITION_FIELDS, [_ENVIRONMENT]),
 }

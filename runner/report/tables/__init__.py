@@ -6,8 +6,10 @@ from runner.report.context import Context
 from runner.report.table import Table
 from runner.report.tables import (
     backpressure,
+    bulk,
     choosing,
     codecs,
+    hello,
     open_loop,
     overhead,
     payload,
@@ -25,6 +27,9 @@ TABLES: dict[str, Callable[[Context], Table | None]] = {
     "open_loop": open_loop.build,
     "stream": stream.build,
     "backpressure": backpressure.build,
+    "hello": hello.build,
+    "upload": bulk.upload,
+    "download": bulk.download,
     "overhead": overhead.build,
     "choosing": choosing.build,
 }

@@ -31,6 +31,7 @@ def build(context: Context) -> Table | None:
         }
         for choice in made
     ]
+    quoted = any(choice.published for choice in made)
     notes = ["confidence: good runs that bear the pick out, of all runs of the pick; a dash for a tie"]
     if any(choice.support == ADVICE for choice in made):
         notes.append(f"{ADVICE}: not measured here; by design and ecosystem, not by numbers of ours")
@@ -44,5 +45,7 @@ def build(context: Context) -> Table | None:
         notes,
         narrow="records",
         by_itself=any(choice.picks and choice.support != ADVICE for choice in made),
-        sources=sorted({source.name for source in context.published} if any(c.published for c in made) else ()),
+        sources=sorted(
+            {need.published.source for need in context.choosing.needs if need.published} if quoted else ()
+        ),
     )

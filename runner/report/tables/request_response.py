@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.report import wire
-from runner.report.compare import Measure, quotable, quoted_figures, sentences
+from runner.report.compare import Measure, quoted_figures, quoting, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
 from runner.report.figures import digits_for
@@ -75,7 +75,6 @@ def build(context: Context) -> Table | None:
     notes += [line for line in sentences(rows, TAIL, left_out, published, OPERATION) if line not in notes]
     notes += quoted_figures(rows, published, OPERATION, [("p50_us", "p50", "µs", 1), ("p99_us", "p99", "µs", 1)])
     floor = [FLOOR, rows.floor_note("p50_us")] if rows.has_floor() else []
-    quoted = any(map(quotable, rows.all))
     notes += [*disturbed(rows), *filter(None, floor), UNSEEN, PERCENTILES]
     notes += [wire.WIRE] if wire.measured(rows) else []
     notes += [NO_ERRORS] if rows.faultless else []
@@ -87,5 +86,5 @@ def build(context: Context) -> Table | None:
         columns,
         [cells(row) for row in rows.all],
         notes,
-        sources=[source.name for source in published if source.request_response and quoted],
+        sources=quoting(rows, published, OPERATION),
     )

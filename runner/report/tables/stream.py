@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.report import wire
-from runner.report.compare import Measure, quotable, quoted_figures, sentences
+from runner.report.compare import Measure, quoted_figures, quoting, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
 from runner.report.figures import DASH, digits_for
@@ -73,7 +73,6 @@ def build(context: Context) -> Table | None:
             "error_kinds": row.error_kinds,
         }
 
-    quoted = any(map(quotable, rows.all))
     made = [cells(row) for row in rows.all]
     notes = sentences(rows, RATE, context.choosing.left_out, context.published, OPERATION)
     notes += quoted_figures(
@@ -97,7 +96,7 @@ def build(context: Context) -> Table | None:
         columns,
         made,
         notes,
-        sources=[source.name for source in context.published if source.stream and quoted],
+        sources=quoting(rows, context.published, OPERATION),
     )
 
 
