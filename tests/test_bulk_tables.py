@@ -249,7 +249,7 @@ def test_what_ran_out_of_memory_there_agrees_where_ours_was_ended_for_it(report:
     report.write(two("grpc", 0.5), 3)
 
     printed = "grpc per_record push ran out of memory at 1,000,000 records"
-    assert ended == f"{printed}; here ended at the memory ceiling at 1,000,000 records: agrees"
+    assert ended == f"{printed}; here ended at the memory ceiling of 3,072 MB at 1,000,000 records: agrees"
     assert went == f"{printed}; here 1,000,000 records went through, and the sender grew by 2.0 MB: differs"
     assert note(report, "upload", "grpc per_record push ran") == f"{printed}; not measured here with as many"
 

@@ -113,7 +113,8 @@ def _ended(rows: Rows, moved: Moved) -> str:
     stopped = [row for row in mine if any(run.reason.startswith(MEMORY) for run in row.runs)]
     if stopped:
         records = min(row.under["records"] for row in stopped)
-        return f"{said}; here ended at the memory ceiling at {counted(records, 'record')}: agrees"
+        ceiling = number(stopped[0].under.get("max_rss_mb"))
+        return f"{said}; here ended at the memory ceiling of {ceiling} MB at {counted(records, 'record')}: agrees"
     done = [row for row in mine if row.good and row.under["records"] >= moved.records]
     if done:
         grown = done[-1].estimate("driver_rss_growth_bytes")
