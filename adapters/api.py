@@ -5,6 +5,8 @@ implements `Peer`, the client is handed one, so an adapter is a tunnel.
 
     Peer (service) <- Adapter.serve  <== wire ==>  Adapter.connect -> Peer (client)
 
+A server that is a pool of threads serves a `BlockingPeer` instead, whose functions wait as threads do.
+
 Errors, as the caller of a client `Peer` sees them:
 
     AdapterError
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -163,6 +165,29 @@ class Peer(ABC):
         return None
 
 
+class BlockingPeer(ABC):
+    """What a server of threads serves: `Peer` with plain functions, each called in a thread of the server's pool.
+
+    Streams are pulled. Whoever leaves one early closes the iterator, from the thread that has used it.
+    """
+
+    @abstractmethod
+    def unary(self, method: Method, request: Message) -> Message:
+        """One message there, one back."""
+
+    @abstractmethod
+    def server_stream(self, method: Method, request: Message) -> Generator[Message, None, None]:
+        """One message there, any number back."""
+
+    @abstractmethod
+    def client_stream(self, method: Method, requests: Iterator[Message]) -> Message:
+        """Any number there, one back."""
+
+    @abstractmethod
+    def bidi_stream(self, method: Method, requests: Iterator[Message]) -> Generator[Message, None, None]:
+        """Any number each way, at the same time."""
+
+
 class Served(ABC):
     """A running server, as `Adapter.serve` hands it out."""
 
@@ -221,14 +246,19 @@ class Adapter(ABC):
     facts: ClassVar[Facts]
     in_process: ClassVar[bool] = False  # no wire: the driver hosts both ends
     multiplexes: ClassVar[bool] = False  # one connection can carry several calls at once
+    blocking: ClassVar[bool] = False  # serve() takes a BlockingPeer
+    model: ClassVar[str] = "event loop"  # how the server does many things at once: this, or "threads"
     engine: str  # which implementation; an instance attribute where a knob chooses it
+    workers: int | None = None  # threads of the server's pool; None where it has none
 
     codec: Codec
     max_message_bytes: int
 
     @abstractmethod
-    def serve(self, peer: Peer, address: Address) -> AbstractAsyncContextManager[Served]:
+    def serve(self, peer: Any, address: Address) -> AbstractAsyncContextManager[Served]:
         """Serve `peer` at `address` (port 0: any free one) until the context ends; bounded shutdown.
+
+        `peer` is a Peer; a BlockingPeer where `blocking`.
 
         Raises AddressInUse.
         """

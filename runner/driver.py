@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from adapters.api import AdapterError, Address, CodecError, Exchange, Peer, Unsupported
 from adapters.messages import METHODS, Empty, QuoteRequest
+from runner.blocking import served_by
 from runner.control import Control, run_as_process
 from runner.drive import Drive, Stalled
 from runner.host import pin, process_facts, rss_bytes, run_loop, usage
 from runner.operations.api import Raw
 from runner.quotes import quote
 from runner.server import server_counters, settle
-from runner.service import service_of
 from runner.tcp import Carried, carried, spent_on_wire, tcp_queues
 from runner.timer import open_timer
 
@@ -112,7 +112,7 @@ async def _connected(
         control.listen()
         return [], None
     if adapter.in_process:
-        service = service_of(operation, setup["run"])
+        service = served_by(adapter, operation, setup["run"])
         served = await stack.enter_async_context(adapter.serve(service, Address(cell.host, cell.port)))
         control.answer("server_counters", lambda: server_counters(service, served))
         control.listen()

@@ -172,6 +172,8 @@ def _conditions(cell: Cell, spot: Placement) -> dict[str, Any]:
         "server_cpus": spot.server_cpus,
         "driver_cpus": spot.driver_cpus,
         "in_process": _alone(cell),
+        "model": adapter.model,
+        "workers": adapter.workers,
         "gc": "frozen after warm-up",
         "malloc": " ".join(f"{name}={value}" for name, value in MALLOC.items()),
         "codec": cell.codec,

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from adapters.api import Adapter, Address, AddressInUse
 from adapters.messages import METHODS
+from runner.blocking import served_by
 from runner.build import locate
 from runner.config import Cell
 from runner.host import run_loop
 from runner.mistakes import Refused, complain, near
 from runner.options import CONF, option, option_file, options
-from runner.service import service_of
 
 USAGE = """\
 usage: bakeoff serve protocol=NAME [port=7000] [host=127.0.0.1] [codec=NAME] [operation.producer=STYLE]
@@ -51,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
 
 async def serve(cell: Cell, how: str) -> None:
     """Serves until SIGINT or SIGTERM; says where, and `how` to talk to it. Raises Refused for a taken port."""
-    service = service_of(cell.operation, "serve")
+    service = served_by(cell.adapter, cell.operation, "serve")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:

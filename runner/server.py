@@ -12,10 +12,11 @@ import time
 from typing import Any
 
 from adapters.api import Address, AddressInUse, Served
+from runner.blocking import BlockingService, served_by
 from runner.control import Control, run_as_process
 from runner.host import pin, process_facts, reset_high_water, rss_bytes, run_loop, usage
 from runner.quotes import quote
-from runner.service import Service, service_of
+from runner.service import Service
 from runner.tcp import tcp_queues
 
 
@@ -29,7 +30,7 @@ def settle() -> dict[str, int]:
     return usage()
 
 
-def server_counters(service: Service, served: Served) -> dict[str, Any]:
+def server_counters(service: Service | BlockingService, served: Served) -> dict[str, Any]:
     """What the server has made and where it is. None for what cannot be seen. Called from any thread."""
     queues = tcp_queues(served.address.port, local=True)
     backlog = served.backlog()
@@ -53,7 +54,7 @@ async def _serve(setup: dict[str, Any], control: Control) -> None:
         control.say("failed", reason="; ".join(problems))
         return
     operation = cell.operation
-    service = service_of(operation, setup["run"])
+    service = served_by(cell.adapter, operation, setup["run"])
     address, bare = Address(cell.host, cell.port), cell.adapter.hand_written()
     if operation.hand_written and bare is not None:
         serving = bare(cell.adapter.codec, quote).serve(address)

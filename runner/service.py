@@ -75,6 +75,10 @@ class Service(Peer):
 
     async def unary(self, method: Method, request: Message) -> Message:
         """Raises CallFailed("not_found") for a method that is not served."""
+        return self.answer(method, request)
+
+    def answer(self, method: Method, request: Message) -> Message:
+        """What `unary` answers, at once. Raises CallFailed as it does."""
         handler = self._unary.get(method.name)
         if handler is None:
             raise CallFailed("not_found", f"no method {method.name!r}")

@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterator
+from contextlib import aclosing, asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from adapters.messages import (
     StreamRequest,
     SymbolRequest,
 )
+from runner.blocking import BlockingService
 from runner.quotes import quote
 from runner.service import Service
 from runner.tcp import tcp_queues
@@ -100,6 +101,42 @@ class Recorder(Service):
         return self._noted(super().bidi_stream(method, requests))
 
 
+class BlockingRecorder(BlockingService):
+    """The same in threads."""
+
+    def __init__(self, **knobs: Any) -> None:
+        super().__init__(**knobs)
+        self.closed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def client_stream(self, method: Method, requests: Iterator[Message]) -> Message:
+        if method.name != "collect":
+            return super().client_stream(method, requests)
+        seqs = [request.seq for request in requests]
+        if seqs != list(range(len(seqs))):
+            raise CallFailed("invalid_argument", "out of order")
+        return Produced(len(seqs))
+
+    def _noted(self, stream: Generator[Message, None, None]) -> Generator[Message, None, None]:
+        try:
+            with closing(stream) as items:
+                yield from items
+        finally:
+            with suppress(RuntimeError):  # the test is over
+                self._loop.call_soon_threadsafe(self.closed.set)
+
+    def server_stream(self, method: Method, request: Message) -> Generator[Message, None, None]:
+        return self._noted(super().server_stream(method, request))
+
+    def bidi_stream(self, method: Method, requests: Iterator[Message]) -> Generator[Message, None, None]:
+        return self._noted(super().bidi_stream(method, requests))
+
+
+def recorder_for(adapter: Adapter, **service: Any) -> Recorder | BlockingRecorder:
+    """What `adapter` can serve."""
+    return BlockingRecorder(**service) if adapter.blocking else Recorder(**service)
+
+
 @pytest.fixture(params=sorted(variants()))
 def knobs(request: pytest.FixtureRequest) -> dict[str, Any]:
     return variants()[request.param]
@@ -114,8 +151,8 @@ def collect(monkeypatch: pytest.MonkeyPatch) -> Method:
 
 
 @asynccontextmanager
-async def served(adapter: Adapter, **service: Any) -> AsyncIterator[tuple[Peer, Recorder]]:
-    recorder = Recorder(**service)
+async def served(adapter: Adapter, **service: Any) -> AsyncIterator[tuple[Peer, Recorder | BlockingRecorder]]:
+    recorder = recorder_for(adapter, **service)
     async with asyncio.timeout(BOUND_S), adapter.serve(recorder, ANY_PORT) as server:
         async with adapter.connect(server.address) as peer:
             yield peer, recorder
@@ -230,7 +267,7 @@ async def test_a_client_that_disconnects_ends_its_stream(knobs: dict[str, Any]) 
     adapter = build(knobs, "json")
     if adapter.in_process:
         pytest.skip("nothing to disconnect")
-    recorder = Recorder()
+    recorder = recorder_for(adapter)
     async with asyncio.timeout(BOUND_S), adapter.serve(recorder, ANY_PORT) as server:
         async with adapter.connect(server.address) as peer:
             stream = peer.server_stream(METHODS["quotes.unbounded"], SymbolRequest("AAPL"))
@@ -244,7 +281,7 @@ async def test_a_server_that_goes_away_is_a_lost_connection_not_a_hang(knobs: di
     if adapter.in_process:
         pytest.skip("nothing to lose")
     async with asyncio.timeout(BOUND_S):
-        serving = adapter.serve(Recorder(), ANY_PORT)
+        serving = adapter.serve(recorder_for(adapter), ANY_PORT)
         server = await serving.__aenter__()
         async with adapter.connect(server.address) as peer:
             assert await peer.unary(METHODS["quote"], QuoteRequest("AAPL")) == quote("AAPL", 42)
@@ -258,7 +295,7 @@ async def test_nobody_listening_is_a_lost_connection(knobs: dict[str, Any]) -> N
     adapter = build(knobs, "json")
     async with asyncio.timeout(BOUND_S):
         if not adapter.in_process:
-            async with adapter.serve(Recorder(), ANY_PORT) as server:
+            async with adapter.serve(recorder_for(adapter), ANY_PORT) as server:
                 address = server.address  # free again, very likely
         else:
             address = ANY_PORT
@@ -271,9 +308,9 @@ async def test_a_taken_port_is_an_error(knobs: dict[str, Any]) -> None:
     adapter = build(knobs, "json")
     if adapter.in_process:
         pytest.skip("no port")
-    async with asyncio.timeout(BOUND_S), adapter.serve(Recorder(), ANY_PORT) as server:
+    async with asyncio.timeout(BOUND_S), adapter.serve(recorder_for(adapter), ANY_PORT) as server:
         with pytest.raises(AddressInUse, match=f"port {server.address.port} on 127.0.0.1 is taken"):
-            async with build(knobs, "json").serve(Recorder(), server.address):
+            async with build(knobs, "json").serve(recorder_for(adapter), server.address):
                 pass
         async with adapter.connect(server.address) as peer:  # and the first is unharmed
             assert await peer.unary(METHODS["quote"], QuoteRequest("AAPL")) == quote("AAPL", 42)
@@ -283,7 +320,7 @@ async def test_several_connections_are_several(knobs: dict[str, Any]) -> None:
     adapter = build(knobs, "json")
     if adapter.in_process:
         pytest.skip("no connections")
-    async with asyncio.timeout(BOUND_S), adapter.serve(Recorder(), ANY_PORT) as server:
+    async with asyncio.timeout(BOUND_S), adapter.serve(recorder_for(adapter), ANY_PORT) as server:
         async with (
             adapter.connect(server.address) as one,
             adapter.connect(server.address) as two,

@@ -29,7 +29,8 @@ from adapters.api import (
     Unsupported,
 )
 from adapters.codecs import CODECS
-from adapters.grpc import Grpc, rpc_name
+from adapters.grpc import Grpc
+from adapters.grpc_paths import rpc_name
 from adapters.messages import METHODS, Body, Empty, Quote, QuoteRequest, StreamRequest, SymbolRequest
 from runner.quotes import quote
 from runner.service import Service

@@ -14,6 +14,7 @@ from adapters.codecs import CODECS
 from adapters.messages import METHODS, Empty, StreamRequest
 from runner.engine import run
 from runner.quotes import quote
+from runner.server import service_for
 from runner.service import Service
 from runner.store.record import RunRecord
 from tests.cells import CONF, cell, config, instead_of
@@ -206,7 +207,7 @@ def test_a_slow_producer_is_not_held_back_until_all_is_there(protocol: str) -> N
     async def gaps() -> tuple[float, float]:
         adapter = cell("stream", protocol).adapter
         clock = asyncio.get_running_loop().time
-        async with asyncio.timeout(20), adapter.serve(Service(), Address("127.0.0.1", 0)) as server:
+        async with asyncio.timeout(20), adapter.serve(service_for(adapter), Address("127.0.0.1", 0)) as server:
             async with adapter.connect(server.address) as peer:
                 began = clock()
                 stamps = [clock() async for _ in peer.server_stream(METHODS["quotes"], StreamRequest("A", 5, 50))]
@@ -227,6 +228,7 @@ def test_configurations_for_tests_are_those_of_users() -> None:
 
 DELAYED = """
 import asyncio
+import time
 from runner.control import run_as_process
 from runner import server
 unary = server.Service.unary
@@ -235,6 +237,12 @@ async def delayed(self, method, request):
         await asyncio.sleep(0.05)
     return await unary(self, method, request)
 server.Service.unary = delayed
+blocking = server.BlockingService.unary
+def delayed_thread(self, method, request):
+    if method.name == "quote":
+        time.sleep(0.05)
+    return blocking(self, method, request)
+server.BlockingService.unary = delayed_thread
 run_as_process(server.main)
 """
 

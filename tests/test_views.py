@@ -534,6 +534,7 @@ def test_conditions_has_a_column_for_every_condition_of_run_and_machine(path: Pa
         "placement": "same",
         "connections": 4,
         **dict.fromkeys(("rate_per_s", "max_in_flight", "arrival_seed")),  # NULL in a closed loop
+        **dict.fromkeys(("model", "workers", "waitress")),  # as of runs before there were such
         "knobs": "{}",
         "other_facts": "{}",
     }
