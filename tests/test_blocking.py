@@ -14,6 +14,7 @@ from adapters.messages import (
     Body,
     Credit,
     Empty,
+    OrdersRequest,
     Produced,
     QuoteRequest,
     RunInfo,
@@ -22,7 +23,9 @@ from adapters.messages import (
 )
 from runner import blocking
 from runner.blocking import BlockingService
+from runner.bulk import order_messages
 from runner.quotes import quote
+from runner.records import batches, reading, readings_of
 from runner.service import PRODUCERS
 
 WAIT_S = 10  # a bound, not an expectation
@@ -154,3 +157,44 @@ def test_the_service_time_of_busy_is_cpu_time_of_the_thread(monkeypatch: pytest.
 
     assert service.unary(METHODS["quote"], QuoteRequest("A")) == quote("A", 42)
     assert next(ticks) == 6  # looked at 0 ms, and then until 5 ms had gone
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+@pytest.mark.parametrize("method", ["orders.batched", "orders.each"])
+def test_downloads_are_those_of_coroutines(producer: str, method: str) -> None:
+    service, request = BlockingService(producer=producer), OrdersRequest(count=250, batch=100)
+
+    got = list(service.server_stream(METHODS[method], request))
+
+    assert got == list(order_messages(METHODS[method], request))
+    assert service.produced == len(got) == (3 if method == "orders.batched" else 250)
+    with pytest.raises(CallFailed, match="count must be 0 or more"):
+        BlockingService().server_stream(METHODS[method], OrdersRequest(-1, 1))
+
+
+def test_uploads_are_answered_with_a_receipt() -> None:
+    service, numbers = BlockingService(), range(250)
+    each = service.client_stream(METHODS["readings.each"], map(reading, numbers))
+    batched = service.client_stream(METHODS["readings.batched"], map(readings_of, batches(250, 100)))
+    single = service.unary(METHODS["readings"], readings_of(numbers))
+
+    assert (each.records, each.messages) == (250, 250)
+    assert (batched.records, batched.messages) == (250, 3)
+    assert (single.records, single.messages) == (250, 1)
+    assert each.checksum == batched.checksum == single.checksum
+
+
+@pytest.mark.parametrize("producer", ["push", "gated"])
+def test_a_maker_that_fails_ends_the_stream_with_its_error(producer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(symbol: str, seq: int) -> object:
+        if seq == 3:
+            raise CallFailed("out_of_quotes", "none left")
+        return quote(symbol, seq)
+
+    monkeypatch.setattr(blocking, "quote", breaks)
+    items, got = BlockingService(producer=producer).server_stream(METHODS["quotes"], StreamRequest("A", 9)), []
+    with pytest.raises(CallFailed, match="out_of_quotes: none left"):
+        for item in items:
+            got.append(item.seq)
+
+    assert got == [0, 1, 2]

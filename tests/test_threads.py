@@ -70,15 +70,14 @@ async def calls(protocol: Adapter, service: Counting, connections: int, each: in
     async with asyncio.timeout(BOUND_S), AsyncExitStack() as stack:
         server = await stack.enter_async_context(protocol.serve(service, ANY_PORT))
         peers = [await stack.enter_async_context(protocol.connect(server.address)) for _ in range(connections)]
-        queues = tcp_queues(server.address.port, local=True)
-        assert queues is not None
-        assert len(queues) == connections
-
         async def some(peer: Any) -> None:
             for _ in range(each):
                 assert await peer.unary(QUOTE, QuoteRequest("AAPL")) == quote("AAPL", 42)
 
         await asyncio.gather(*map(some, peers))
+        queues = tcp_queues(server.address.port, local=True)
+        assert queues is not None
+        assert len(queues) == connections
 
 
 @pytest.mark.parametrize("workers", [1, 3, 20])
@@ -141,6 +140,18 @@ def test_a_pool_of_no_threads_is_refused(protocol: str, workers: Any) -> None:
 
     assert len(problems) == 1
     assert problems[0].startswith("protocol.workers: ")
+
+
+@pytest.mark.parametrize("shape", ["single", "batched", "per_record"])
+@pytest.mark.parametrize("operation", ["upload", "download"])
+@pytest.mark.parametrize("protocol", THREADS)
+def test_records_go_both_ways_in_every_shape(protocol: str, operation: str, shape: str) -> None:
+    target = cell(operation, protocol, operation_={"shape": shape})
+    record = run(target, sweep_id="S", repeat=1, position=1, overrides=[])
+
+    assert (record.verdict, record.reason) == ("ok", "")
+    assert record.measurements["records"][0] == 2500
+    assert record.measurements["messages"][0] == {"single": 1, "batched": 3, "per_record": 2500}[shape]
 
 
 # The end
