@@ -17,7 +17,6 @@ from adapters.http_items import Framing, Inbox, framing, mime
 from adapters.http_paths import Route, Routes
 from adapters.http_status import OK, RequestTooLarge, spell, status_of, too_large
 
-HELLO = b"Hello World!"
 PIECE_BYTES = 65_536  # of an upload, read at a time
 TEXT = "text/plain; charset=utf-8"
 
@@ -38,8 +37,6 @@ class BlockingApplication:
         """One request."""
         try:
             path, _, query = environ["REQUEST_URI"].partition("?")
-            if path == "/":
-                return _whole(start, OK, TEXT, HELLO)
             route, symbol = self._routes.find(environ["REQUEST_METHOD"], path)
             method = route.method
             if method.shape is Shape.SERVER_STREAM:
@@ -50,7 +47,8 @@ class BlockingApplication:
                     reply = self._peer.client_stream(method, uploads)
             else:
                 reply = self._peer.unary(method, self._request(route, symbol, query, environ))
-            return _whole(start, OK, mime(self._codec, method.reply), self._encode(reply))
+            kind = TEXT if method.name == "hello" else mime(self._codec, method.reply)
+            return _whole(start, OK, kind, self._encode(reply))
         except Exception as exc:
             return _whole(start, status_of(exc), TEXT, spell(exc).encode("utf-8", "replace"))
 

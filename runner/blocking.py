@@ -11,37 +11,25 @@ import threading
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from adapters.api import BlockingPeer, CallFailed, Message, Method
+from adapters.api import Adapter, BlockingPeer, CallFailed, Message, Method
 from adapters.messages import Credit, Produced
 from runner.bulk import DOWNLOADS, UPLOADS, order_messages, received_blocking
 from runner.quotes import quote
-from runner.service import YIELD_EVERY, Service
+from runner.service import WORKED, YIELD_EVERY, Service, service_of
 
-TIMED = ("quote", "hello")  # the methods that take service_time_ms
+if TYPE_CHECKING:
+    from runner.operations.api import Operation
 
 
 class BlockingService(BlockingPeer):
-    """The quotes and the records for threads; arguments and counters are Service's.
+    """The quotes and the records for threads; arguments and counters are Service's."""
 
-    `service_time_ms`: how long each call of TIMED takes: its thread sleeps (`service_work` "wait"), or computes
-    until it has used as much CPU time ("busy"; by the clock, threads that share a core would all be done at once).
-    """
-
-    def __init__(
-        self,
-        *,
-        producer: str = "awaited",
-        mark: int = 64,
-        run: str = "",
-        service_time_ms: float = 0.0,
-        service_work: str = "wait",
-    ) -> None:
+    def __init__(self, *, producer: str = "awaited", mark: int = 64, run: str = "") -> None:
         self._answers = Service(producer=producer, mark=mark, run=run)
         self._producer = producer
         self._mark = mark
-        self._service_time_s = service_time_ms / 1000
-        self._busy = service_work == "busy"
         self.produced = 0
         self._buffer: deque[Message] = deque()
 
@@ -54,8 +42,6 @@ class BlockingService(BlockingPeer):
         """Raises CallFailed("not_found") for a method that is not served."""
         if method.name == "produced":
             return Produced(self.produced)
-        if self._service_time_s and method.name in TIMED:
-            self._take_time()
         return self._answers.answer(method, request)
 
     def client_stream(self, method: Method, requests: Iterator[Message]) -> Message:
@@ -83,14 +69,6 @@ class BlockingService(BlockingPeer):
         if method.name == "quotes.credited":
             return self._credited(requests)
         raise CallFailed("not_found", f"no method {method.name!r}")
-
-    def _take_time(self) -> None:
-        if self._busy:
-            until = time.thread_time() + self._service_time_s
-            while time.thread_time() < until:
-                pass
-        else:
-            time.sleep(self._service_time_s)
 
     def _stream(self, messages: Iterator[Message]) -> Generator[Message, None, None]:
         if self._producer in ("push", "gated"):
@@ -183,3 +161,51 @@ def _quotes(symbol: str, seqs: Iterable[int], delay_s: float = 0.0) -> Iterator[
         if delay_s and seq:
             time.sleep(delay_s)
         yield quote(symbol, seq)
+
+
+class WorkingBlockingService(BlockingService):
+    """A service whose quotes and hellos take `service_time_ms`. `service_work`: "wait" lets the thread sleep, as
+    for a database; "busy" computes until the thread has used as much CPU time (by the clock, threads that share a
+    core would all be done at once).
+
+    `peak_in_flight`: the most calls that worked at once.
+    """
+
+    def __init__(self, *, service_time_ms: float, service_work: str = "wait", **service: Any) -> None:
+        super().__init__(**service)
+        self._service_s = service_time_ms / 1_000
+        self._busy = service_work == "busy"
+        self._counting = threading.Lock()
+        self._in_flight = 0
+        self.peak_in_flight = 0
+
+    def unary(self, method: Method, request: Message) -> Message:
+        """Raises CallFailed("not_found") for a method that is not served."""
+        if method.name in WORKED:
+            self._count(1)
+            try:
+                if self._busy:
+                    until = time.thread_time() + self._service_s
+                    while time.thread_time() < until:
+                        pass
+                else:
+                    time.sleep(self._service_s)
+            finally:
+                self._count(-1)
+        return super().unary(method, request)
+
+    def _count(self, change: int) -> None:
+        with self._counting:
+            self._in_flight += change
+            self.peak_in_flight = max(self.peak_in_flight, self._in_flight)
+
+
+def served_by(adapter: Adapter, operation: Operation, run: str) -> Service | BlockingService:
+    """What `adapter` serves for `operation`; `run` is the nonce of the run it belongs to."""
+    if not adapter.blocking:
+        return service_of(operation, run)
+    style: dict[str, Any] = {"producer": operation.producer_style(), "mark": operation.gate_mark(), "run": run}
+    service_time_ms, service_work = operation.work()
+    if not service_time_ms:
+        return BlockingService(**style)
+    return WorkingBlockingService(service_time_ms=service_time_ms, service_work=service_work, **style)

@@ -22,25 +22,31 @@ from adapters.messages import (
     SymbolRequest,
 )
 from runner import blocking
-from runner.blocking import BlockingService
+from runner.blocking import BlockingService, WorkingBlockingService, served_by
 from runner.bulk import order_messages
 from runner.quotes import quote
 from runner.records import batches, reading, readings_of
-from runner.service import PRODUCERS
+from runner.service import HELLO, PRODUCERS, Service
+from tests.cells import cell
 
 WAIT_S = 10  # a bound, not an expectation
 UNBOUNDED = METHODS["quotes.unbounded"]
 
 
 @pytest.mark.parametrize(
-    ("method", "request_"),
-    [("quote", QuoteRequest("AAPL")), ("quote", QuoteRequest("X", 7)), ("echo", Body(b"\0x")), ("run", Empty())],
+    ("method", "request_", "reply"),
+    [
+        ("quote", QuoteRequest("AAPL"), quote("AAPL", 42)),
+        ("quote", QuoteRequest("X", 7), quote("X", 7)),
+        ("echo", Body(b"\0x"), Body(b"\0x")),
+        ("run", Empty(), RunInfo("abc")),
+        ("hello", Empty(), HELLO),
+    ],
 )
-def test_a_unary_method_answers_as_the_service_for_coroutines(method: str, request_: Message) -> None:
-    service = BlockingService(run="abc")
-    expected = {"quote": lambda: quote(request_.symbol, request_.seq), "echo": lambda: request_}
-
-    assert service.unary(METHODS[method], request_) == expected.get(method, lambda: RunInfo("abc"))()
+def test_a_unary_method_answers_as_the_service_for_coroutines(
+    method: str, request_: Message, reply: Message
+) -> None:
+    assert BlockingService(run="abc").unary(METHODS[method], request_) == reply
 
 
 @pytest.mark.parametrize("producer", PRODUCERS)
@@ -140,20 +146,21 @@ def test_an_unknown_style_is_refused() -> None:
 def test_the_service_time_of_wait_is_slept_and_only_by_calls_that_take_it(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr(blocking.time, "sleep", slept.append)
-    service = BlockingService(service_time_ms=50)
+    service = WorkingBlockingService(service_time_ms=50)
 
     assert service.unary(METHODS["quote"], QuoteRequest("A")) == quote("A", 42)
     service.unary(METHODS["echo"], Body(b""))
     service.unary(METHODS["run"], Empty())
 
     assert slept == [0.05]
+    assert service.peak_in_flight == 1
 
 
 def test_the_service_time_of_busy_is_cpu_time_of_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100))
     monkeypatch.setattr(blocking.time, "thread_time", lambda: next(ticks) / 1000)
     monkeypatch.setattr(blocking.time, "sleep", lambda _: pytest.fail("slept"))
-    service = BlockingService(service_time_ms=5, service_work="busy")
+    service = WorkingBlockingService(service_time_ms=5, service_work="busy")
 
     assert service.unary(METHODS["quote"], QuoteRequest("A")) == quote("A", 42)
     assert next(ticks) == 6  # looked at 0 ms, and then until 5 ms had gone
@@ -198,3 +205,18 @@ def test_a_maker_that_fails_ends_the_stream_with_its_error(producer: str, monkey
             got.append(item.seq)
 
     assert got == [0, 1, 2]
+
+
+@pytest.mark.parametrize("protocol", ["grpc_threads", "http_threads"])
+def test_a_server_of_threads_is_handed_the_service_for_threads(protocol: str) -> None:
+    plain = cell("request_response", protocol)
+    working = cell("request_response", protocol, operation_={"service_time_ms": 5})
+
+    assert type(served_by(plain.adapter, plain.operation, "R")) is BlockingService
+    assert type(served_by(working.adapter, working.operation, "R")) is WorkingBlockingService
+
+
+def test_any_other_server_is_handed_the_service_for_coroutines() -> None:
+    plain = cell("request_response", "tcp")
+
+    assert type(served_by(plain.adapter, plain.operation, "R")) is Service

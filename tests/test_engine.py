@@ -197,11 +197,11 @@ def test_answers_that_are_a_byte_short_are_errors_and_the_run_is_void(
 
 STALE = """
 from runner.control import run_as_process
-from runner import server
-class Stale(server.Service):
+from runner import server, service
+class Stale(service.Service):
     def __init__(self, **knobs):
         super().__init__(**{**knobs, "run": "yesterday"})
-server.Service = Stale
+service.Service = Stale
 run_as_process(server.main)
 """
 

@@ -12,12 +12,12 @@ import yaml
 from adapters.api import Address, Shape
 from adapters.codecs import CODECS
 from adapters.messages import METHODS, Empty, StreamRequest
+from runner.blocking import served_by
 from runner.engine import run
 from runner.quotes import quote
-from runner.server import service_for
 from runner.service import Service
 from runner.store.record import RunRecord
-from tests.cells import CONF, cell, config, instead_of
+from tests.cells import CONF, cell, config
 
 PROTOCOLS = sorted(p.stem for p in (CONF / "protocol").glob("*.yaml") if p.stem != "loopback")
 PROXIES = (
@@ -205,9 +205,10 @@ def test_a_slow_producer_is_not_held_back_until_all_is_there(protocol: str) -> N
     """Five items 50 ms apart: the first must not wait for the last (the delay is the test's own)."""
 
     async def gaps() -> tuple[float, float]:
-        adapter = cell("stream", protocol).adapter
+        target = cell("stream", protocol)
+        adapter, service = target.adapter, served_by(target.adapter, target.operation, "R")
         clock = asyncio.get_running_loop().time
-        async with asyncio.timeout(20), adapter.serve(service_for(adapter), Address("127.0.0.1", 0)) as server:
+        async with asyncio.timeout(20), adapter.serve(service, Address("127.0.0.1", 0)) as server:
             async with adapter.connect(server.address) as peer:
                 began = clock()
                 stamps = [clock() async for _ in peer.server_stream(METHODS["quotes"], StreamRequest("A", 5, 50))]
@@ -226,35 +227,10 @@ def test_configurations_for_tests_are_those_of_users() -> None:
     assert set(config()) == keys
 
 
-DELAYED = """
-import asyncio
-import time
-from runner.control import run_as_process
-from runner import server
-unary = server.Service.unary
-async def delayed(self, method, request):
-    if method.name == "quote":
-        await asyncio.sleep(0.05)
-    return await unary(self, method, request)
-server.Service.unary = delayed
-blocking = server.BlockingService.unary
-def delayed_thread(self, method, request):
-    if method.name == "quote":
-        time.sleep(0.05)
-    return blocking(self, method, request)
-server.BlockingService.unary = delayed_thread
-run_as_process(server.main)
-"""
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_latency_is_of_the_message_not_of_the_session(
-    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_latency_is_of_the_message_not_of_the_session(protocol: str) -> None:
     """A server that takes 50 ms (the test's own delay) for each of 4 answers: each sample is one of them."""
-    launch = instead_of("server", DELAYED, tmp_path, monkeypatch)
-    target = cell("request_response", protocol, operation_={"count": 4, "warmup": 0})
-    record = run(target, sweep_id="S", repeat=1, position=1, overrides=[], launch=launch)
+    record = execute("request_response", protocol, operation_={"count": 4, "warmup": 0, "service_time_ms": 50})
     latencies = record.samples["latency"]
 
     assert len(latencies) == 4

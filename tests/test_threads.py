@@ -19,7 +19,7 @@ from adapters.api import Adapter, ConnectionLost, Message, Method
 from adapters.http import Http
 from adapters.http_threads import HttpThreads
 from adapters.messages import METHODS, QuoteRequest, SymbolRequest
-from runner.blocking import BlockingService
+from runner.blocking import BlockingService, WorkingBlockingService
 from runner.config import check
 from runner.engine import run
 from runner.quotes import quote
@@ -43,12 +43,12 @@ def execute(protocol: str, **parts: Any) -> RunRecord:
 
 
 class Counting(BlockingService):
-    """Counts the quotes it is making. Each takes `sleep_s`, and none is done before `together` were under way."""
+    """Counts the quotes it is making. None is done before `together` were under way."""
 
-    def __init__(self, together: int = 1, sleep_s: float = 0.0) -> None:
+    def __init__(self, together: int) -> None:
         super().__init__()
         self._lock, self._met = threading.Lock(), threading.Event()
-        self._together, self._sleep_s = together, sleep_s
+        self._together = together
         self.under_way = self.peak = self.served = 0
 
     def unary(self, method: Method, request: Message) -> Message:
@@ -58,18 +58,18 @@ class Counting(BlockingService):
             if self.under_way == self._together:
                 self._met.set()
         self._met.wait(BOUND_S)
-        time.sleep(self._sleep_s)
         with self._lock:
             self.under_way -= 1
             self.served += 1
         return super().unary(method, request)
 
 
-async def calls(protocol: Adapter, service: Counting, connections: int, each: int) -> None:
+async def calls(protocol: Adapter, service: BlockingService, connections: int, each: int) -> None:
     """`each` quotes over each of the connections, all connections at once."""
     async with asyncio.timeout(BOUND_S), AsyncExitStack() as stack:
         server = await stack.enter_async_context(protocol.serve(service, ANY_PORT))
         peers = [await stack.enter_async_context(protocol.connect(server.address)) for _ in range(connections)]
+
         async def some(peer: Any) -> None:
             for _ in range(each):
                 assert await peer.unary(QUOTE, QuoteRequest("AAPL")) == quote("AAPL", 42)
@@ -96,17 +96,18 @@ async def test_as_many_calls_run_at_once_as_there_are_workers(
 @pytest.mark.parametrize("protocol", THREADS)
 async def test_one_worker_serves_one_call_at_a_time_whoever_asks(protocol: str) -> None:
     """25 connections ask for 50 quotes that take 20 ms each (the test's own delay): one after another."""
-    service = Counting(sleep_s=0.02)
+    service = WorkingBlockingService(service_time_ms=20)
     began = time.monotonic()
     await calls(adapter(protocol, workers=1), service, connections=25, each=2)
 
     assert time.monotonic() - began >= 50 * 0.02
-    assert (service.peak, service.served) == (1, 50)
+    assert service.peak_in_flight == 1
 
 
 @pytest.mark.parametrize("protocol", THREADS)
 def test_the_size_of_the_pool_is_stored_with_the_run(protocol: str) -> None:
-    record = execute(protocol, protocol_={"workers": 1}, load_={"connections": 25}, operation_={"count": 50})
+    asked = {"count": 50, "service_time_ms": 1}
+    record = execute(protocol, protocol_={"workers": 1}, load_={"connections": 25}, operation_=asked)
 
     assert (record.verdict, record.reason, record.errors) == ("ok", "", {})
     assert record.measurements["n"] == (50, "calls")
@@ -187,12 +188,12 @@ BUSY = """
 import asyncio, sys
 from adapters.api import Address
 from adapters.messages import METHODS, QuoteRequest
-from runner.blocking import BlockingService
+from runner.blocking import WorkingBlockingService
 from tests.cells import cell
 
 async def main():
     adapter = cell("request_response", sys.argv[1]).adapter
-    async with adapter.serve(BlockingService(service_time_ms=600_000), Address("127.0.0.1", 0)) as server:
+    async with adapter.serve(WorkingBlockingService(service_time_ms=600_000), Address("127.0.0.1", 0)) as server:
         async with adapter.connect(server.address) as peer:
             call = asyncio.create_task(peer.unary(METHODS["quote"], QuoteRequest("AAPL")))
             await asyncio.sleep(0.3)
