@@ -38,8 +38,9 @@ class Drive:
     the sender of an open loop; None in a closed one.
 
     `inbox` is where a background reader puts what the application has not asked for yet; `consumed` is what the
-    application has taken. Both are read by other threads while the loop is busy. `outbox` is where a sender that
-    never waits puts what the transport has not taken.
+    application has taken; `over` tells the supervisor of a watched operation that it has seen enough. All are read
+    by other threads while the loop is busy. `outbox` is where a sender that never waits puts what the transport has
+    not taken.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Drive:
         self.outbox: deque[Any] = deque()
         self.consumed = 0
         self.exchange: Exchange | None = None  # the hand-written client, where the operation asks for one
+        self.over = False
         self._gate = gate
         self._opened_ns = 0
 

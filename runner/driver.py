@@ -84,6 +84,8 @@ def driver_counters(drive: Drive, gate: ControlGate) -> dict[str, Any]:
     queues = tcp_queues(gate.port, local=False) if gate.port else None
     return {
         "t_ns": time.perf_counter_ns(),
+        "cpu_ns": time.process_time_ns(),
+        "over": drive.over,
         "consumed": drive.consumed,
         "inbox": len(drive.inbox),
         "held": drive.peers[0].held() if drive.peers else None,
@@ -153,15 +155,16 @@ def pack(raw: Raw) -> dict[str, Any]:
         "errors": raw.errors,
         "facts": raw.facts,
         "usage": raw.usage,
+        "series": raw.series,
     }
 
 
 def unpack(packed: dict[str, Any]) -> Raw:
     """The inverse of `pack`."""
     samples = {name: array("q", base64.b64decode(data)).tolist() for name, data in packed["samples"].items()}
-    return Raw(
-        **{**{k: packed[k] for k in ("window_ns", "counts", "errors", "facts", "usage")}, "samples": samples}
-    )
+    series = {name: [(t_ns, value) for t_ns, value in points] for name, points in packed["series"].items()}
+    plain = {name: packed[name] for name in ("window_ns", "counts", "errors", "facts", "usage")}
+    return Raw(**plain, samples=samples, series=series)
 
 
 async def _drive(setup: dict[str, Any], control: Control) -> None:

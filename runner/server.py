@@ -36,6 +36,7 @@ def server_counters(service: Service | BlockingService, served: Served) -> dict[
     backlog = served.backlog()
     return {
         "t_ns": time.perf_counter_ns(),
+        "cpu_ns": time.process_time_ns(),
         "produced": service.produced,
         "outbound": service.outbound,
         "backlog_messages": None if backlog is None else backlog.messages,

@@ -158,6 +158,7 @@ FINDINGS = (
     "shape",
     "sender",
     "checksum",
+    "saturated",
 )
 RECORD_FIELDS = {field.name for field in fields(RunRecord)}
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from runner.store.record import RunRecord
 from tests.golden_db import run_record
 from tests.golden_open_loop import open_loop_runs
+from tests.golden_saturation import saturation_runs
 from tests.golden_transfers import transfer_runs
 
 
@@ -35,4 +36,6 @@ OTHER_SWEEPS: dict[str, Callable[[], list[RunRecord]]] = {
     "open_loop": open_loop_runs,
     "overhead": overhead_runs,
     **dict.fromkeys(TRANSFERS, transfer_runs),
+    "saturation": saturation_runs,
+    "saturation_curve": saturation_runs,
 }

@@ -24,11 +24,16 @@ SMALL = {
     "stream": ["operation.count=300", "operation.warmup=10"],
     "payload": ["operation.loops=50"],
     "backpressure": ["operation.quiet_s=[0.05]", "operation.settle_s=0"],
+    "saturation": [
+        *("operation.slo_p99_ms=1000", "operation.start_rate=10", "operation.step_s=0.3"),
+        *("operation.precision=0.9", "operation.warmup=10"),
+    ],
 }
 SMALL["upload"] = ["operation.records=500", "operation.warmup=100"]
 SMALL["upload,download"] = SMALL["upload"]
 SMALL["bulk"] = ["operation.records=1000", "operation.warmup=100", "repeats=1"]
 SMALL["overhead"] = [*SMALL["stream"], "repeats=1"]
+OPEN_LOOP = {"load.rate": 20, "load.duration_s": 1.5}  # on a busy machine, too
 SMALL["article"] = [*SMALL["stream"], *SMALL["payload"], *SMALL["backpressure"], "repeats=1"]
 SMALL["backpressure_full"] = SMALL["backpressure"]
 
@@ -66,6 +71,9 @@ def small(line: str) -> str:
             kind = word.partition("=")[2]
     keys = {key.partition("=")[0] for key in SMALL[kind]}
     kept = [word for word in words if word.partition("=")[0] not in {*keys, "repeats"}]
+    if any(word.startswith("load=") for word in kept):
+        kept = [word for word in kept if not word.startswith(tuple(OPEN_LOOP))]
+        kept += [f"{key}={value}" for key, value in OPEN_LOOP.items()]
     return shlex.join([*kept, *SMALL[kind]])
 
 

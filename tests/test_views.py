@@ -18,6 +18,7 @@ from runner.store.views import COLUMNS, VIEWS
 from tests import golden_db
 from tests.golden_db import backpressure_run, golden, latency_run, payload_run, stream_run, write_sweep
 from tests.golden_open_loop import open_run
+from tests.golden_saturation import saturation_run
 from tests.golden_transfers import OUT_OF_MEMORY, bulk_run, hello_run
 
 CELL = "run_id sweep_id suite scenario label protocol engine codec variant placement repeat verdict"
@@ -33,6 +34,9 @@ PROMISED = {
     "stream": f"{CELL} producer consumer messages seconds messages_per_s us_per_message first_ms gap_p99_us"
     " client_held_max server_cpu_us driver_cpu_us payload_bytes wire_in_bytes wire_out_bytes bound",
     "overhead": f"{CELL} operation driven_by p50_us us_per_message fixed_s",
+    "saturation": f"{CELL} connections arrival slo_p99_ms sustained_per_s broken_per_s saturated steps"
+    " rate_per_s achieved_per_s response_p50_us response_p99_us errors dropped schedule_delay_p99_us"
+    " server_cpu_pct driver_cpu_pct kept",
     "backpressure": f"{CELL} producer consumer asked quiet_s produced bounded_by bound_reason plateau_messages"
     " plateau_bytes plateau_after_s surplus_server surplus_client surplus_kernel surplus_unaccounted"
     " server_rss_growth_bytes driver_rss_growth_bytes",
@@ -511,6 +515,34 @@ def test_bulk_holds_both_directions(path: Path) -> None:
 def test_a_bulk_run_that_was_ended_for_memory_is_there_with_its_knobs(path: Path) -> None:
     row = one(path, "bulk", OUT_OF_MEMORY)
     assert (row["verdict"], row["shape"], row["sender"], row["records"]) == ("void", "per_record", "push", None)
+
+
+# Saturation
+
+
+def test_saturation_has_a_row_for_each_rate_that_was_tried(path: Path) -> None:
+    write_sweep(path, [saturation_run("grpc", 0, 2_000.0)])
+    rows = read(path, "saturation")
+
+    assert [(row["rate_per_s"], row["kept"]) for row in rows] == [(1000, 1), (2000, 1), (4000, 0), (4000, 0)]
+    assert {(row["sustained_per_s"], row["broken_per_s"], row["saturated"]) for row in rows} == {
+        (2000.0, 4000.0, "server")
+    }
+    last = rows[-1]
+    assert (last["achieved_per_s"], last["response_p50_us"], last["response_p99_us"]) == (
+        2000.0,
+        260_000.0,
+        495_000.0,
+    )
+    assert (last["errors"], last["dropped"], last["schedule_delay_p99_us"]) == (0, 70, None)
+    assert (last["server_cpu_pct"], last["driver_cpu_pct"]) == (99.0, 80.0)
+    assert (last["arrival"], last["slo_p99_ms"], last["steps"]) == ("constant", 10.0, 4)
+
+
+def test_a_failed_search_is_listed_with_nulls(path: Path) -> None:
+    row = one(path, "saturation", saturation_run("grpc", 1, verdict="failed", reason="the server exited with 1"))
+
+    assert (row["verdict"], row["sustained_per_s"], row["rate_per_s"]) == ("failed", None, None)
 
 
 # Conditions

@@ -15,8 +15,10 @@ from typing import Any, Literal
 from adapters.api import Codec, Exchange
 from adapters.messages import StreamRequest
 from runner.drive import Drive, tickets
-from runner.operations.api import Raw, Summary
-from runner.operations.request_response import SYMBOL, RequestResponse
+from runner.fields import Limits, Load
+from runner.operations.api import Operation, Raw, Summary
+from runner.operations.exchange import SYMBOL
+from runner.operations.request_response import RequestResponse
 from runner.operations.stream import Stream
 from runner.samples import filled, slots
 
@@ -38,6 +40,9 @@ class CallOverhead(RequestResponse):
         if self.hand_written and self.size_bytes is not None:
             found.append("size_bytes: the hand-written loop asks for quotes; leave it null")
         return found
+
+    def load_problems(self, load: Load, limits: Limits) -> list[str]:
+        return Operation.load_problems(self, load, limits)  # the hand-written loop is a closed one
 
     async def drive(self, drive: Drive) -> None:
         exchange = drive.exchange

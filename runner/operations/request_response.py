@@ -13,20 +13,16 @@ from operator import length_hint
 from typing import Any, ClassVar, Literal
 
 from adapters.api import Codec, Message, Method, Peer
-from adapters.messages import METHODS, Body, QuoteRequest
+from adapters.messages import METHODS
 from runner.arrivals import due_ns, open_problems, seed_of
 from runner.drive import CALL_ERRORS, Drive, all_of, tickets
 from runner.fields import Count, Limits, Load, Milliseconds, Natural, OpenLoad
 from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors, void_of_few
+from runner.operations.exchange import exchange
 from runner.operations.open_loop import send
 from runner.operations.open_results import open_measurements, open_void
-from runner.quotes import quote
 from runner.samples import NS_PER_S, filled, latency_measurements, slots
 
-SYMBOL = "AAPL"
-# Calls ask for these in turn, so that an answer to another call is noticed. All encode to the published sizes:
-# seq takes one byte as a varint, two digits in JSON. JSON's bid and ask are a digit shorter in every tenth.
-SEQS = range(42, 100)
 LITTLE_BAND = 0.10
 LITTLE_CALLS = 100  # per caller: with fewer, starting and ending are a visible part of the window
 LOOP_NS = 1_000  # stamps, checks and the loop between two calls of one caller
@@ -67,14 +63,7 @@ class RequestResponse(Operation):
         return open_problems(load, limits, self.count) if isinstance(load, OpenLoad) else []
 
     def _exchange(self) -> tuple[Method, list[tuple[Message, Message]]]:
-        """The method, and (request, the only right answer) pairs to go through in turn."""
-        if self.size_bytes is None:
-            pairs = [(QuoteRequest(SYMBOL, seq), quote(SYMBOL, seq)) for seq in SEQS]
-            return METHODS["quote"], pairs
-        # Two bodies that differ in every byte, neither of them one repeated byte.
-        ramp = bytes(range(256)) * (self.size_bytes // 256 + 1)
-        bodies = [Body(ramp[: self.size_bytes]), Body(ramp[::-1][: self.size_bytes])]
-        return METHODS["echo"], [(body, body) for body in bodies]
+        return exchange(self.size_bytes)
 
     async def drive(self, drive: Drive) -> None:
         method, pairs = self._exchange()

@@ -21,7 +21,7 @@ from runner.store.located import without_password
 
 PIPED_WIDTH = 120
 LEAST_WIDTH = 20
-TIMED = {"payload", "request_response", "open_loop", "stream", "hello", "upload", "download"}
+TIMED = {"payload", "request_response", "open_loop", "saturation", "stream", "hello", "upload", "download"}
 READING = (
     "[a, b]: least and most of the runs (range, 2 to 4 runs) or a 95 % bootstrap interval over runs (from 5); the "
     "bracket of a ratio is what those allow. A difference is claimed where that bracket excludes 1 and the medians "

@@ -7,7 +7,7 @@ column, and no ratio crosses it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.report.figures import counted, number, plain
@@ -116,6 +116,17 @@ RATE = Condition(
     lambda run: run.setting("load", "rate"),
     lambda rate: f"{number(rate) if float(rate).is_integer() else plain(rate)} calls/s asked for",
     ("load.rate",),
+)
+SEARCHED_ARRIVAL = replace(OPEN_ARRIVAL, covers=(*OPEN_ARRIVAL.covers, "load.rate"))  # the search has the rates
+OBJECTIVE = Condition(
+    "slo_p99_ms",
+    "p99 kept\nbelow ms",
+    _knob("slo_p99_ms"),
+    lambda ms: f"objective: response p99 of {plain(ms)} ms",
+    ("operation.slo_p99_ms",),
+)
+STEP = Condition(
+    "step_s", "step s", _knob("step_s"), lambda s: f"each rate for {plain(s)} s", ("operation.step_s",)
 )
 LASTS = Condition("lasts", "lasts", _lasts, lambda said: said, ("load.duration_s", "operation.count"))
 ASKED = Condition("asked", "asked", _asked, lambda n: f"{number(n)} asked for", ("operation.asked",))

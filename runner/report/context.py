@@ -49,6 +49,21 @@ OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
         ),
         (),
     ),
+    "saturation": (
+        (
+            c.LABEL,
+            c.BODY,
+            c.OBJECTIVE,
+            c.SEARCHED_ARRIVAL,
+            c.CONNECTIONS,
+            c.MULTIPLEX,
+            c.STEP,
+            c.counted_after_warmup("calls")[1],
+            c.PLACEMENT,
+            *c.PROCESS,
+        ),
+        (),
+    ),
     "stream": (
         (c.LABEL, c.CONNECTIONS, c.MULTIPLEX, *c.counted_after_warmup("messages"), c.PLACEMENT, *c.PROCESS),
         ("producer", "consumer"),

@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from runner.store import read_store
 
 AT_QUIET = "produced_at_quiet"  # the series with one point per quiet period
+STEP = "step_"  # what the series with one point per step of a search begin with
 NS_PER_S = 1e9
 
 
@@ -32,6 +33,7 @@ class Run:
 
     `environment`: the hash that names the facts in `machine`, of the machine and the versions.
     `quiet`: quiet period in s -> messages produced by then, None where the run ended before.
+    `steps`: of a search, in order: what was tried and what came of it, by the name of the series without STEP.
     """
 
     run_id: str
@@ -56,6 +58,7 @@ class Run:
     errors: Mapping[str, int]
     metrics: Mapping[str, float]
     quiet: Mapping[float, float | None]
+    steps: Sequence[Mapping[str, float | None]] = ()
 
     @property
     def error_count(self) -> int:
@@ -198,6 +201,14 @@ class Sweep:
         )
         for row in self._rows(query, operation=operation, name=AT_QUIET):
             quiet.setdefault(row["run_id"], {})[row["t_ns"] / NS_PER_S] = row["value"]
+        steps: dict[str, dict[int, dict[str, float | None]]] = {}
+        query = (
+            "SELECT s.run_id, s.name, s.t_ns, s.value FROM series AS s JOIN run AS r ON r.run_id = s.run_id "
+            "WHERE r.sweep_id = :sweep AND r.operation = :operation AND s.name LIKE :names ORDER BY s.t_ns"
+        )
+        for row in self._rows(query, operation=operation, names=f"{STEP}%"):
+            step = steps.setdefault(row["run_id"], {}).setdefault(row["t_ns"], {})
+            step[row["name"].removeprefix(STEP)] = row["value"]
         rows = self._rows(_runs_query("operation = :operation"), operation=operation)
         return [
             Run(
@@ -205,6 +216,7 @@ class Sweep:
                 machine=self.environments[row["environment"]],
                 metrics=metrics.get(row["run_id"], {}),
                 quiet=quiet.get(row["run_id"], {}),
+                steps=list(steps.get(row["run_id"], {}).values()),
             )
             for row in rows
         ]
@@ -218,7 +230,7 @@ _DOCUMENTS = ("config", "conditions", "facts", "findings", "errors")
 
 
 def _runs_query(where: str) -> str:
-    computed = ("environment", "machine", "metrics", "quiet")
+    computed = ("environment", "machine", "metrics", "quiet", "steps")
     columns = ", ".join(field.name for field in fields(Run) if field.name not in computed)
     return (
         f"SELECT {columns}, environment_hash AS environment FROM run WHERE sweep_id = :sweep AND {where} "

@@ -32,6 +32,8 @@ from runner.store.columns import (
 )
 from runner.store.conditions import CONDITION_FIELDS
 from runner.store.open_loop import ARRIVAL, OPEN_LOOP
+from runner.store.saturation import JOIN as SATURATION_STEPS
+from runner.store.saturation import SATURATION
 
 
 def _knob(key: str, meaning: str, kind: str = "") -> Field:
@@ -217,6 +219,7 @@ _FIELDS: dict[str, tuple[list[Field], list[str]]] = {
     "hello": (_HELLO, [_SWEEP, _measuring("hello")]),
     "bulk": (_BULK, [_SWEEP, "WHERE run.operation IN ('upload', 'download')"]),
     "overhead": (_OVERHEAD, [_SWEEP, "WHERE run.operation IN ('call_overhead', 'stream_overhead')"]),
+    "saturation": (SATURATION, [_SWEEP, SATURATION_STEPS, _measuring("saturation")]),
     "conditions": (CONDITION_FIELDS, [_ENVIRONMENT]),
 }
 

@@ -15,6 +15,7 @@ from runner.report.tables import (
     payload,
     protocols,
     request_response,
+    saturation,
     stream,
 )
 
@@ -25,6 +26,8 @@ TABLES: dict[str, Callable[[Context], Table | None]] = {
     "payload": payload.build,
     "request_response": request_response.build,
     "open_loop": open_loop.build,
+    "saturation": saturation.build,
+    "saturation_curve": saturation.curve,
     "stream": stream.build,
     "backpressure": backpressure.build,
     "hello": hello.build,
