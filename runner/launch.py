@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,6 +58,7 @@ def run_sweep(job: Job, cells: Sequence[PlannedCell], launch: Launch, batch: int
         planned=len(planned),
         started_at=datetime.now(UTC),
     )
+    begun = time.monotonic()
     result = SweepResult(sweep_id, first.storage.url, first.report, len(planned))
     with _begun(first.storage, record) as store:
         job.store, job.database, job.result = store, store.url, result
@@ -68,7 +70,8 @@ def run_sweep(job: Job, cells: Sequence[PlannedCell], launch: Launch, batch: int
             result.interrupted = True
         finally:
             job.store = None
-            _end(store, result)
+            # Not the wall clock again: it may have been set back meanwhile.
+            _end(store, result, record.started_at + timedelta(seconds=time.monotonic() - begun))
 
 
 def _run(planned: Sequence[Turn], launch: Launch, batch: int, fail_fast: bool, result: SweepResult) -> None:
@@ -156,10 +159,10 @@ def _begun(storage: Storage, record: SweepRecord) -> Iterator[Store]:
         yield store
 
 
-def _end(store: Store, result: SweepResult) -> None:
+def _end(store: Store, result: SweepResult, ended_at: datetime) -> None:
     from runner.store import StoreError
 
     try:
-        store.end_sweep(result.sweep_id, datetime.now(UTC))
+        store.end_sweep(result.sweep_id, ended_at)
     except StoreError as exc:
         result.trouble.append(f"the end of the sweep was not saved: {exc}")

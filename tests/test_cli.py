@@ -54,7 +54,7 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path) -> Callable[..., l
     return lines
 
 
-TAKES = "(operation request_response takes: count, warmup, size_bytes)"
+TAKES = "(operation request_response takes: count, warmup, size_bytes, service_time_ms, service_work)"
 
 
 def options(group: str, *more: str) -> str:

@@ -273,3 +273,17 @@ def test_a_driver_that_used_up_its_core_is_void_unless_it_had_to_spin() -> None:
     assert operation.summarize(drive.raw, drive.codec, {}).void == ["driver CPU 95 % (over 90 % is void)"]
     drive.raw.facts["timer"] = "spin"
     assert operation.summarize(drive.raw, drive.codec, {}).void == []
+
+
+def test_equal_stamps_give_no_rate_and_no_crash() -> None:
+    drive, _ = measured(Slow(lambda n: 0.001), load(rate=100), count=20)
+    raw = drive.raw
+    raw.samples |= {name: [0] * 20 for name in ("latency", "response", "schedule_delay")}
+    raw.counts |= {name: 0 for name in raw.counts if name.endswith("_ns")}
+    raw.window_ns = 0
+    summary = RequestResponse(name="request_response", count=20, warmup=0, size_bytes=None).summarize(
+        raw, drive.codec, {}
+    )
+
+    assert {"requested_per_s", "sent_per_s", "achieved_per_s"}.isdisjoint(values(summary))
+    assert (values(summary)["response_p50_us"], summary.void) == (0, [])
