@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
 def answer(parser: Parser, argv: Sequence[str], do: Callable[[argparse.Namespace], int]) -> int:
     """What `do` returns for the words `argv`; 2, with one line on stderr, for a mistake."""
     try:
-        return do(parser.parse_args(argv))
+        return do(parser.parse_intermixed_args(argv))
     except SystemExit as leaving:  # --help
         return int(leaving.code or 0)
     except (Mistake, ReportError, StoreError) as error:

@@ -29,6 +29,13 @@ WORDS = {
         Word("report", "[TABLE ...]", "the tables of the last sweep, or of any other", "runner.report.command"),
         Word("runs", "[--where protocol=grpc]", "a list of runs, and what became of them", "runner.history.runs"),
         Word("show", "RUN", "everything that is known of one run", "runner.history.show"),
+        Word("rerun", "RUN [key=value ...]", "the same again, and what is no longer the same", "runner.rerun"),
+        Word(
+            "export",
+            "RUN --samples FILE",
+            "raw samples as CSV or Parquet, histograms as a log",
+            "runner.history.export",
+        ),
         Word("delete", "SWEEP", "remove a sweep and its runs from the database", "runner.history.delete"),
         Word("merge", "FILE ...", "bring in another database, or a run that could not be saved", "runner.merge"),
         Word("serve", "protocol=NAME", "only the server, until Ctrl-C", "runner.serve"),

@@ -13,8 +13,13 @@ from runner.words import WORDS, listed
 from tests.golden_db import golden
 from tests.readme import README
 
-READING = ["runs", "show", "delete"]
-ARGUMENTS = {"show": ["01KG"], "delete": ["01KG", "--yes"]}
+READING = ["runs", "show", "rerun", "export", "delete"]
+ARGUMENTS = {
+    "show": ["01KG"],
+    "rerun": ["01KG"],
+    "export": ["01KG", "--hdr", "x.hlog"],
+    "delete": ["01KG", "--yes"],
+}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from runner.report.alone import FORMATS, table_alone
 from runner.report.command import terminal_width
 from runner.report.figures import counted, number
 from runner.report.read import open_report
-from runner.report.stored import Clause, Stored, chosen_sweep, clause, said, selected, stored_runs
+from runner.report.stored import Clause, Stored, chosen_sweep, clause, said, selected, shown, stored_runs
 from runner.report.table import NOTHING, Cell, Column, Kind, Table, words
 
 EXAMPLES = """\
@@ -86,7 +86,7 @@ def _parser() -> Parser:
 def _answer(asked: argparse.Namespace) -> int:
     clauses = [clause(text) for text in asked.where]
     with open_report(asked.db) as connection:
-        write(listed(connection, clauses, None if asked.all else asked.sweep, asked.format, asked.db))
+        write(listed(connection, clauses, None if asked.all else asked.sweep, asked.format, shown(asked.db)))
     return 0
 
 

@@ -15,7 +15,7 @@ from runner.report.command import terminal_width
 from runner.report.figures import number
 from runner.report.layout import width_of, wrap
 from runner.report.read import open_report
-from runner.report.stored import COLUMNS, Stored, chosen_run, flatten, said
+from runner.report.stored import COLUMNS, Stored, chosen_run, flatten, said, shown
 from runner.store import schema
 
 EXAMPLES = """\
@@ -44,7 +44,7 @@ def _answer(asked: argparse.Namespace) -> int:
     if asked.format == "json":
         write(json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
     else:
-        write(told(found, asked.db, terminal_width()))
+        write(told(found, shown(asked.db), terminal_width()))
     return 0
 
 

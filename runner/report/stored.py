@@ -13,6 +13,7 @@ from sqlalchemy import Connection, func, select
 
 from runner.report.read import ReportError, Sweep, sweep_named, sweeps
 from runner.store import schema
+from runner.store.located import without_password
 
 LAST = re.compile(r"last(?:~(\d+))?", re.IGNORECASE)
 COLUMNS = [
@@ -109,6 +110,11 @@ def flatten(prefix: str, value: Any, found: dict[str, Any]) -> None:
             flatten(f"{prefix}{name}.", inner, found)
         else:
             found[f"{prefix}{name}"] = inner
+
+
+def shown(database: str) -> str:
+    """A path or URL as it may be printed."""
+    return without_password(database.removeprefix("sqlite:///"))
 
 
 def chosen_sweep(connection: Connection, name: str, database: str) -> Sweep:

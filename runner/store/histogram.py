@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import struct
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,6 +11,7 @@ from hdrh.histogram import HdrHistogram
 
 ENCODING = "hdrhistogram-v2-deflate"  # readable by every HdrHistogram library: "V2 compressed", without base64
 DIGITS = 3
+_COMPRESSED_COOKIE = 0x1C849304 | 0x10  # V2, of 64-bit words
 _KEPT_BITS = 11  # 3 digits need 2 * 10**3 steps in each doubling: 2,048
 _HIGHEST_NS = 3_600_000_000_000  # one hour; the range is fixed so that histograms of different runs can be added
 
@@ -26,3 +29,10 @@ def encode(values_ns: Sequence[int]) -> bytes:
 def decode(data: bytes) -> HdrHistogram:
     """The histogram: `get_value_at_percentile(99)`, `total_count`, `add(other)` and so on."""
     return HdrHistogram.decode(data, b64_wrap=False)
+
+
+def log_payload(data: bytes) -> str:
+    """What `encode` made, as a line of an HdrHistogram log has it: with the header that the Python library leaves
+    out where it does not wrap in base64 (cookie and length, big-endian), in base64.
+    """
+    return base64.b64encode(struct.pack(">II", _COMPRESSED_COOKIE, len(data)) + data).decode("ascii")
