@@ -11,6 +11,7 @@ import pytest
 from adapters.api import Address, Message, Method, Shape
 from adapters.codecs import CODECS
 from adapters.messages import METHODS, Orders, Readings
+from runner.blocking import served_by
 from runner.engine import run
 from runner.operations.download import Download
 from runner.operations.transfer import PIECE, Transfer
@@ -20,6 +21,7 @@ from runner.service import Service
 from tests.cells import cell
 from tests.drives import OpenGate, drive_over, run_over
 
+THREADS = ["http_threads", "grpc_threads"]
 SHAPES = ["single", "batched", "per_record"]
 EACH_WAY: list[tuple[type[Transfer], str]] = [(Upload, "sender"), (Download, "producer")]
 each_way = pytest.mark.parametrize(("kind", "style_key"), EACH_WAY, ids=["upload", "download"])
@@ -245,30 +247,32 @@ async def test_memory_is_the_peak_over_the_level_before_and_never_below_it() -> 
 @each_way
 @every_shape
 @pytest.mark.parametrize("codec", ["protobuf", "json"])
-@pytest.mark.parametrize("protocol", ["tcp", "grpc", "http", "rsocket", "websocket"])
+@pytest.mark.parametrize("protocol", ["tcp", "grpc", "http", "rsocket", "websocket", *THREADS])
 async def test_every_protocol_carries_records_both_ways_in_every_shape(
     protocol: str, codec: str, kind: type[Transfer], style_key: str, shape: str
 ) -> None:
     adapter = cell("stream", protocol, codec).adapter
-    service = Service()
+    operation = transfer(kind, shape=shape)
+    service: Any = served_by(adapter, operation, "test")
     async with adapter.serve(service, Address("127.0.0.1", 0)) as served, adapter.connect(served.address) as peer:
-        drive, summary = await run_over(transfer(kind, shape=shape), [peer], codec=codec)
+        drive, summary = await run_over(operation, [peer], codec=codec)
 
     assert summary.void == []
     assert drive.raw.errors == {}
     assert summary.measurements["records"] == (250, "records")
 
 
+@pytest.mark.parametrize("protocol", ["grpc", "http", *THREADS])
 @pytest.mark.parametrize("style", ["awaited", "push"])
 @each_way
 async def test_every_style_delivers_everything_over_a_real_wire(
-    kind: type[Transfer], style_key: str, style: str
+    kind: type[Transfer], style_key: str, style: str, protocol: str
 ) -> None:
-    adapter = cell("stream", "grpc").adapter
+    adapter = cell("stream", protocol).adapter
     operation = transfer(kind, shape="per_record", **{style_key: style})
-    service = Service(producer=operation.producer_style())
+    service: Any = served_by(adapter, operation, "test")
     async with adapter.serve(service, Address("127.0.0.1", 0)) as served, adapter.connect(served.address) as peer:
-        _, summary = await run_over(operation, [peer], codec="protobuf")
+        _, summary = await run_over(operation, [peer], codec=adapter.codec.name)
 
     assert summary.void == []
     assert summary.findings[style_key] == style
