@@ -177,6 +177,14 @@ def test_littles_law_catches_time_that_no_call_accounts_for() -> None:
     assert reason == "3.98 calls were in flight, rate x mean response time is 1.99 (Little's law, within 10 %)"
 
 
+def test_a_late_driver_is_not_held_to_littles_law_as_well() -> None:
+    drive, summary = measured(Slow(lambda n: 0.02), load(rate=100, connections=4), count=200, late_ns=5 * MS)
+
+    assert ms(drive.raw.samples["response"]) == [25.0] * 200
+    assert drive.raw.counts["in_system_ns"] == pytest.approx(200 * 20 * MS)  # without the 5 ms
+    assert summary.void == []
+
+
 def test_errors_are_counted_by_kind_and_are_in_no_time() -> None:
     failures = {2: CallFailed("resource_exhausted", "full"), 5: quote("AAPL", 1)}
     drive, summary = measured(Slow(lambda n: 0.001, failures.get), load(rate=100), count=10)
