@@ -29,6 +29,12 @@ WORDS = {
         Word("report", "[TABLE ...]", "the tables of the last sweep, or of any other", "runner.report.command"),
         Word("runs", "[--where protocol=grpc]", "a list of runs, and what became of them", "runner.history.runs"),
         Word("show", "RUN", "everything that is known of one run", "runner.history.show"),
+        Word(
+            "compare",
+            "BASE NEW",
+            "two sweeps cell by cell, and what changed between them",
+            "runner.history.compare",
+        ),
         Word("rerun", "RUN [key=value ...]", "the same again, and what is no longer the same", "runner.rerun"),
         Word(
             "export",

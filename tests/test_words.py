@@ -13,8 +13,9 @@ from runner.words import WORDS, listed
 from tests.golden_db import golden
 from tests.readme import README
 
-READING = ["runs", "show", "rerun", "export", "delete"]
+READING = ["runs", "show", "compare", "rerun", "export", "delete"]
 ARGUMENTS = {
+    "compare": ["last~1", "last"],
     "show": ["01KG"],
     "rerun": ["01KG"],
     "export": ["01KG", "--hdr", "x.hlog"],
