@@ -35,6 +35,7 @@ WORDS = {
             "two sweeps cell by cell, and what changed between them",
             "runner.history.compare",
         ),
+        Word("check", "FILE", "hold a sweep against thresholds, for CI", "runner.history.check"),
         Word("rerun", "RUN [key=value ...]", "the same again, and what is no longer the same", "runner.rerun"),
         Word(
             "export",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -48,11 +49,19 @@ def commands(word: str) -> list[str]:
     return [line for line in lines if line.startswith(f"{word} ") or line == word]
 
 
-MEASURING = [line for line in commands("bakeoff") if not re.search(r"report|serve|postgresql|--", line)]
+# Words about what is stored already; they are run in order, over sweeps made for them.
+KEEPING = [
+    line for line in commands("bakeoff") if re.search(r" (runs|show|rerun|export|compare|check|delete) ", line)
+]
+MEASURING = [
+    line
+    for line in commands("bakeoff")
+    if not re.search(r"report|serve|postgresql|--", line) and line not in KEEPING
+]
 READING = [
     line
     for line in commands("bakeoff")
-    if re.search(r"report|--", line) and not re.search(r" merge |postgresql", line)
+    if re.search(r"report|--", line) and not re.search(r" merge |postgresql", line) and line not in KEEPING
 ]
 QUERIES = blocks("sql")
 
@@ -136,6 +145,22 @@ def test_the_commands_of_the_readme_about_postgresql_work(postgresql: Database) 
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
     assert postgresql.rows("SELECT count(*) FROM sweep") == [(3,)]
+
+
+def test_the_keeping_commands_of_the_readme_work_one_after_the_other(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert bakeoff(small("bakeoff protocol=tcp"), tmp_path).returncode == 0
+    with closing(sqlite3.connect(tmp_path / "results.db")) as db:
+        run, sweep = db.execute("select run_id, sweep_id from run order by run_id limit 1").fetchone()
+    shutil.copytree(README.parent / "conf" / "thresholds", tmp_path / "conf" / "thresholds")
+
+    assert len(KEEPING) == 7
+    for line in KEEPING:
+        done = bakeoff(line.replace("RUN", run).replace("SWEEP", sweep), tmp_path)
+        # Nothing was measured that all of the example's rules are about.
+        assert done.returncode == (1 if " check " in line else 0), (line, done.stderr)
+        assert done.stdout.strip()
+    assert {path.name for path in tmp_path.iterdir()} == {"results.db", "conf", "samples.csv", "latency.hlog"}
 
 
 def test_what_make_can_do_is_in_the_makefile() -> None:

@@ -13,9 +13,10 @@ from runner.words import WORDS, listed
 from tests.golden_db import golden
 from tests.readme import README
 
-READING = ["runs", "show", "compare", "rerun", "export", "delete"]
+READING = ["runs", "show", "compare", "check", "rerun", "export", "delete"]
 ARGUMENTS = {
     "compare": ["last~1", "last"],
+    "check": [str(README.parent / "conf" / "thresholds" / "example.yaml")],
     "show": ["01KG"],
     "rerun": ["01KG"],
     "export": ["01KG", "--hdr", "x.hlog"],
