@@ -21,7 +21,7 @@ from adapters.messages import METHODS, Empty, QuoteRequest
 from runner.blocking import served_by
 from runner.control import Control, run_as_process
 from runner.drive import Drive, Stalled
-from runner.host import pin, process_facts, rss_bytes, run_loop, usage
+from runner.host import machine_ticks, pin, process_facts, rss_bytes, run_loop, stolen, usage
 from runner.operations.api import Raw
 from runner.quotes import quote
 from runner.server import server_counters, settle
@@ -47,6 +47,7 @@ class ControlGate:
         self.after: dict[str, int] = {}
         self.wire_before: Carried | None = None
         self.wire: dict[str, int] = {}  # what the window's calls put on the wire
+        self.ticks_before: tuple[int, int] | None = None
         self.port = 0
         self.connected_ns = 0
 
@@ -57,6 +58,7 @@ class ControlGate:
         self._control.say("ready", warmup_ns=warmup_ns, **process_facts())
         await asyncio.wrap_future(self._go)
         self.wire_before = self._carried()
+        self.ticks_before = machine_ticks()
         self.before = usage()
 
     async def quiet(self) -> None:
@@ -68,6 +70,7 @@ class ControlGate:
         """Note what was used, and let the supervisor ask the server."""
         self.after = usage()
         self.wire = spent_on_wire(self.wire_before, self._carried())
+        self.wire |= stolen(self.ticks_before, machine_ticks())
         self._control.say("closed")
 
     def _carried(self) -> Carried | None:

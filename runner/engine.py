@@ -35,10 +35,11 @@ from typing import TYPE_CHECKING, Any
 from adapters.api import CodecError
 from runner.arrivals import seed_of, seeded
 from runner.ceiling import Ceiling
+from runner.checks import machine_checks
 from runner.driver import unpack
 from runner.fields import OpenLoad
 from runner.host import MALLOC, cores, environment
-from runner.operations.api import Raw
+from runner.operations.api import Raw, count_check
 from runner.placement import Placement, place
 from runner.process import Child, ChildFailed, Process
 from runner.quotes import quote
@@ -101,8 +102,11 @@ def run(
         if spot.name == "same" and pct[0] is not None and pct[1] is not None:
             summary.measurements["busy_pct"] = (pct[0] + pct[1], "%")  # of the one core that both share
         seen, wanted = conditions.get("peers_seen"), conditions["connections_opened"]
-        if seen is not None and seen != wanted:
-            summary.void.append(f"the server saw {seen} connections, {wanted} were to be open")
+        if seen is not None:
+            said = f"the server saw {seen} connections, {wanted} were to be open"
+            summary.checks.append(count_check("peers_seen", seen, wanted, said))
+        at_work = spot.name == "same" and alternate and not operation.work()[0]
+        summary.checks += machine_checks(raw.usage, raw.window_ns, conditions, at_work)
         if summary.void:
             verdict, reason = "void", "; ".join(summary.void)
         elif summary.unsupported:
@@ -140,6 +144,7 @@ def run(
         findings=summary.findings,
         errors=raw.errors,
         samples=raw.samples,
+        checks=summary.checks,
         series=summary.series,
     )
 

@@ -41,7 +41,39 @@ def usage() -> dict[str, int]:
         "involuntary_switches": spent.ru_nivcsw,
         "peak_rss_bytes": spent.ru_maxrss * 1024,
         **_high_water(),
+        **_waited(),
     }
+
+
+def _waited() -> dict[str, int]:
+    """waited_ns: how long this process's threads were runnable without a CPU so far. {} where that is not told.
+
+    Source: the second number of /proc/<pid>/task/<tid>/schedstat (Linux, Documentation/scheduler/sched-stats.rst).
+    """
+    try:
+        threads = [task / "schedstat" for task in Path("/proc/self/task").iterdir()]
+        return {"waited_ns": sum(int(path.read_text().split()[1]) for path in threads)}
+    except (OSError, IndexError, ValueError):
+        return {}
+
+
+def machine_ticks() -> tuple[int, int] | None:
+    """CPU time of the whole machine so far, in ticks: stolen by its host, and in all. None where that is not told.
+
+    Source: the first line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal.
+    """
+    try:
+        ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return ticks[7], sum(ticks)
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def stolen(before: tuple[int, int] | None, after: tuple[int, int] | None) -> dict[str, int]:
+    """steal_ppm: millionths of the machine's CPU time between two readings that its host took. {} if unknown."""
+    if before is None or after is None or after[1] <= before[1]:
+        return {}
+    return {"steal_ppm": 1_000_000 * (after[0] - before[0]) // (after[1] - before[1])}
 
 
 def reset_high_water() -> None:

@@ -156,3 +156,62 @@ def test_a_ratio_does_not_depend_on_the_unit(first: list[float], second: list[fl
     scale = 2.0**power
 
     assert compare([v * scale for v in first], [v * scale for v in second]) == compare(first, second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p"),
+    [
+        ([1, 2, 3], [4, 5, 6], 0.1),
+        ([4, 5, 6], [1, 2, 3], 0.1),
+        ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], 2 / 252),
+        ([1, 3, 5], [2, 4, 6], 0.7),  # U = 3: 7 of 20 deals have a rank sum of at most 9
+        ([1, 1, 1], [1, 1, 1], 1.0),
+        ([1, 2], [2, 3], 2 * 2 / 6),  # ties share the middle rank
+        ([5], [7], 1.0),
+    ],
+)
+def test_the_rank_test_counts_every_way_the_ranks_could_fall(
+    first: list[float], second: list[float], p: float
+) -> None:
+    assert rank_test(first, second) == pytest.approx(p)
+
+
+def test_the_rank_test_of_nothing_says_nothing() -> None:
+    assert rank_test([], [1.0]) is None
+
+
+@pytest.mark.parametrize(("first", "second", "p"), [(3, 3, 0.1), (5, 5, 2 / 252), (2, 2, 1 / 3), (1, 1, 1.0)])
+def test_so_many_runs_can_show_no_smaller_p(first: int, second: int, p: float) -> None:
+    assert least_p(first, second) == pytest.approx(p)
+    low, high = [float(n) for n in range(first)], [100.0 + n for n in range(second)]
+    assert rank_test(low, high) == pytest.approx(p)
+
+
+@given(
+    st.lists(st.floats(1, 1000), min_size=1, max_size=6),
+    st.lists(st.floats(1, 1000), min_size=1, max_size=6),
+    st.sampled_from([0.5, 2.0, 1024.0]),
+)
+def test_the_rank_test_knows_neither_order_nor_scale_nor_side(
+    first: list[float], second: list[float], scale: float
+) -> None:
+    p = rank_test(first, second)
+    assert p is not None
+    assert least_p(len(first), len(second)) <= p + 1e-12
+    assert rank_test(second, first) == pytest.approx(p)
+    assert rank_test(first[::-1], second[::-1]) == p
+    assert rank_test([v * scale for v in first], [v * scale for v in second]) == p
+
+
+def test_of_runs_that_measure_the_same_hardly_any_split_claims_a_difference() -> None:
+    """Ten runs of one thing, dealt out to two groups of five in 20 ways."""
+    dealer = random.Random(7)
+    runs = [dealer.lognormvariate(0, 0.03) * 300 for _ in range(10)]
+    claimed = 0
+    for _ in range(20):
+        dealer.shuffle(runs)
+        found = compare(runs[:5], runs[5:])
+        assert found is not None
+        claimed += bool(found.claimed)
+
+    assert claimed <= 1

@@ -195,7 +195,7 @@ def test_another_programs_database_is_not_even_recovered(
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (2, "a newer bakeoff wrote it (version 2, this one knows 1); upgrade bakeoff or give another file"),
+        (3, "a newer bakeoff wrote it (version 3, this one knows 2); upgrade bakeoff or give another file"),
         (0, "its version 0 is unknown; give another file"),
     ],
 )
@@ -214,10 +214,10 @@ def test_a_newer_version_that_is_still_in_the_wal_is_refused(path: Path) -> None
     open_store(str(path)).close()
     with closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA journal_mode = WAL")
-        other.execute("PRAGMA user_version = 2")
+        other.execute("PRAGMA user_version = 3")
         for opening in open_store, read_store:
             assert "a newer bakeoff wrote it" in refusal(lambda: opening(str(path)))  # noqa: B023
-        assert other.execute("PRAGMA user_version").fetchall() == [(2,)]
+        assert other.execute("PRAGMA user_version").fetchall() == [(3,)]
 
 
 def test_an_empty_file_becomes_a_database_but_cannot_be_read(path: Path) -> None:

@@ -194,4 +194,4 @@ def test_a_killed_sweep_leaves_every_run_that_it_had_saved(path: Path) -> None:
 
 def test_the_file_says_what_it_is_and_which_version(store: Store, path: Path) -> None:
     assert rows(path, "PRAGMA application_id") == [(0x42414B45,)]
-    assert rows(path, "PRAGMA user_version") == [(1,)]
+    assert rows(path, "PRAGMA user_version") == [(2,)]

@@ -19,13 +19,13 @@ from runner.store.layout import refresh_views
 from runner.store.views import VIEWS
 from tests.golden_db import golden, latency_run, write_sweep
 
-# A made-up version 2: a column more, and a table that is rebuilt because one of its columns changes its name.
+# A made-up version 3: a column more, and a table that is rebuilt because one of its columns changes its name.
 STEP = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 
 def upgrade():
@@ -42,14 +42,14 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def step(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of the made-up version 2, which is this program's version from now on."""
+    """The file of the made-up version 3, which is this program's version from now on."""
     folder = tmp_path_factory.mktemp("revisions")
-    (folder / "v0002_made_up.py").write_text(STEP)
+    (folder / "v0003_made_up.py").write_text(STEP)
     monkeypatch.setattr(upgrade, "REVISIONS", [*upgrade.REVISIONS, folder])
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", 3)
     renamed = {name: text.replace("run.label AS", "run.tag AS") for name, text in VIEWS.items()}
     monkeypatch.setattr("runner.store.layout.VIEWS", renamed)
-    return folder / "v0002_made_up.py"
+    return folder / "v0003_made_up.py"
 
 
 def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -76,15 +76,15 @@ def test_an_older_file_is_upgraded_after_a_copy_whose_name_is_printed(
 ) -> None:
     before, count = contents(path), counted(path)
     opening(str(path)).close()
-    copy = path.with_name("results.db.version-1")
-    assert capsys.readouterr().err == f"{path}: upgraded from version 1 to 2; as it was: {copy}\n"
+    copy = path.with_name("results.db.version-2")
+    assert capsys.readouterr().err == f"{path}: upgraded from version 2 to 3; as it was: {copy}\n"
     assert contents(copy) == before
-    assert rows(copy, "PRAGMA user_version") == [(1,)]
+    assert rows(copy, "PRAGMA user_version") == [(2,)]
     assert rows(copy, "PRAGMA application_id") == rows(path, "PRAGMA application_id") == [(schema.APPLICATION_ID,)]
-    assert rows(path, "PRAGMA user_version") == [(2,)]
+    assert rows(path, "PRAGMA user_version") == [(3,)]
     assert rows(path, "SELECT DISTINCT operator FROM sweep") == [(None,)]
     assert rows(path, "SELECT tag, count(*) FROM run GROUP BY tag") == [("", 59), ("before", 2)]
-    assert sorted(entry.name for entry in path.parent.iterdir()) == ["results.db", "results.db.version-1"]
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["results.db", "results.db.version-2"]
     assert counted(path) == count  # the rows of the rebuilt table's children too
     assert rows(path, "PRAGMA foreign_key_check") == []
     assert rows(path, "SELECT label, count(*) FROM latency GROUP BY 1") == [("", 19), ("before", 2)]
@@ -99,11 +99,11 @@ def test_an_upgraded_file_is_not_upgraded_again(path: Path, step: Path, capsys: 
 
 
 def test_an_earlier_copy_is_not_written_over(path: Path, step: Path) -> None:
-    earlier = path.with_name("results.db.version-1")
+    earlier = path.with_name("results.db.version-2")
     earlier.write_text("mine")
     open_store(str(path)).close()
     assert earlier.read_text() == "mine"
-    assert rows(path.with_name("results.db.version-1-2"), "SELECT count(*) FROM run") == [(61,)]
+    assert rows(path.with_name("results.db.version-2-2"), "SELECT count(*) FROM run") == [(61,)]
 
 
 def test_with_foreign_keys_on_a_rebuild_would_have_deleted_the_rows_that_refer_to_the_table(
@@ -127,7 +127,7 @@ def test_with_its_views_in_place_a_table_could_not_be_rebuilt(
     """Why migrate drops them first."""
     monkeypatch.setattr("runner.store.layout.drop_views", lambda connection: {})
     before = contents(path)
-    with pytest.raises(StoreError, match=r"upgrading it from version 1 failed: .*error in view"):
+    with pytest.raises(StoreError, match=r"upgrading it from version 2 failed: .*error in view"):
         open_store(str(path))
     assert contents(path) == before
 
@@ -155,7 +155,7 @@ def test_a_step_that_fails_is_one_line_and_leaves_the_file_as_it_was(path: Path,
     before = path.read_bytes()
     with pytest.raises(StoreError) as refused:
         open_store(str(path))
-    assert str(refused.value).startswith(f"{path}: upgrading it from version 1 failed: ")
+    assert str(refused.value).startswith(f"{path}: upgrading it from version 2 failed: ")
     assert "\n" not in str(refused.value)
     assert path.read_bytes() == before
 
@@ -185,8 +185,8 @@ def test_a_killed_upgrade_leaves_the_file_as_it_was_and_a_complete_copy(path: Pa
     done = subprocess.run(command, cwd=Path(__file__).parent.parent, timeout=60)
     assert done.returncode == -signal.SIGKILL
     assert contents(path) == before
-    assert rows(path, "PRAGMA user_version") == [(1,)]
-    assert contents(path.with_name("results.db.version-1")) == before
+    assert rows(path, "PRAGMA user_version") == [(2,)]
+    assert contents(path.with_name("results.db.version-2")) == before
 
 
 def test_without_room_for_a_copy_there_is_no_upgrade(
@@ -205,7 +205,7 @@ def test_without_room_for_a_copy_there_is_no_upgrade(
         with pytest.raises(StoreError) as refused:
             open_store(str(path))
     assert str(refused.value) == (
-        f"{path}: its version 1 needs an upgrade, and no copy could be made first ([Errno 28] No space left on "
+        f"{path}: its version 2 needs an upgrade, and no copy could be made first ([Errno 28] No space left on "
         "device); make room beside it, make its folder writable, or give another file"
     )
     assert path.read_bytes() == before
@@ -218,7 +218,7 @@ def test_a_copy_has_what_is_still_in_the_wal(path: Path, step: Path) -> None:
         other.execute("UPDATE run SET label = 'after'")
         other.commit()
         open_store(str(path)).close()
-    copy = path.with_name("results.db.version-1")
+    copy = path.with_name("results.db.version-2")
     assert (
         rows(copy, "SELECT DISTINCT label FROM run") == rows(path, "SELECT DISTINCT tag FROM run") == [("after",)]
     )
@@ -266,7 +266,7 @@ def test_a_missing_view_and_one_of_another_text_are_made_again_and_no_other(path
         **VIEWS,
         "mine": "CREATE VIEW mine AS SELECT 2",
     }
-    assert rows(path, "PRAGMA user_version") == [(1,)]
+    assert rows(path, "PRAGMA user_version") == [(2,)]
     after = {name: rowid for rowid, name in rows(path, order)}
     untouched = {"runs", "payload", "backpressure", "conditions", "mine"}
     assert {name: after[name] for name in untouched} == {name: before[name] for name in untouched}
@@ -293,7 +293,7 @@ def test_a_table_with_the_name_of_a_new_view_is_one_line(path: Path) -> None:
 def test_runs_of_before_and_after_an_upgrade_stand_side_by_side(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", 3)
     folder = path.parent / "revisions"
     folder.mkdir()
     (folder / "v0002_index.py").write_text(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from adapters.api import Codec, Method
+from runner.checks import Check, failed, within
 
 if TYPE_CHECKING:
     from runner.drive import Drive
@@ -38,13 +39,18 @@ class Raw:
 
 @dataclass
 class Summary:
-    """What is saved of a run: numbers with units, words, and the reasons (if any) why it is void."""
+    """What is saved of a run: numbers with units, words, and what its verdict rests on."""
 
     measurements: dict[str, tuple[float, str]] = field(default_factory=dict)
     findings: dict[str, str] = field(default_factory=dict)
     series: dict[str, list[tuple[int, float | None]]] = field(default_factory=dict)
-    void: list[str] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
     unsupported: str = ""  # why the value or the exchange cannot be had at all
+
+    @property
+    def void(self) -> list[str]:
+        """The reasons, if any, why the run is void."""
+        return failed(self.checks)
 
 
 class Operation(ABC):
@@ -126,19 +132,25 @@ class Operation(ABC):
 ERRORS_BAND = 0.01
 
 
-def void_of_errors(errors: int, n: int) -> list[str]:
-    """The reason, if any, why `errors` of `n` make a run void: more than 1 %."""
-    if n and errors / n > ERRORS_BAND:
-        return [f"{errors:,} of {n:,} failed ({errors / n:.1%}; over 1 % is void)"]
-    return []
+def errors_check(errors: int, n: int) -> list[Check]:
+    """More than 1 % of `n` that failed make a run void."""
+    if not n:
+        return []
+    said = f"{errors:,} of {n:,} failed ({errors / n:.1%}; over 1 % is void)"
+    return [within("errors_pct", 100 * errors / n, "%", said, most=100 * ERRORS_BAND)]
 
 
 FEWEST = 10  # messages or calls: with fewer there is not even a p90, and starting up is most of what is timed
 
 
-def void_of_few(n: int) -> list[str]:
-    """The reason, if any, why `n` messages or calls are too few to be compared."""
-    return [f"too few samples: {n:,}; from {FEWEST} on, a run counts"] if n < FEWEST else []
+def samples_check(n: int) -> Check:
+    """Whether `n` messages or calls are enough to be compared."""
+    return within("samples", n, "", f"too few samples: {n:,}; from {FEWEST} on, a run counts", least=FEWEST)
+
+
+def count_check(name: str, found: int, wanted: int, reason: str) -> Check:
+    """A number that must be exactly right."""
+    return within(name, found, "", reason, least=wanted, most=wanted)
 
 
 def cpu_per_item(raw: Raw, items: int) -> dict[str, tuple[float, str]]:

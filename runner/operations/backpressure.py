@@ -20,7 +20,7 @@ from adapters.api import Codec, Message, Method, Peer
 from adapters.messages import METHODS, Credit, SymbolRequest
 from runner.drive import CALL_ERRORS, Drive
 from runner.fields import Count, Seconds
-from runner.operations.api import Operation, Raw, Summary
+from runner.operations.api import Operation, Raw, Summary, count_check
 from runner.operations.watch import Look, Watch, watch
 from runner.quotes import quote
 
@@ -115,15 +115,15 @@ class Backpressure(Operation):
         )
         errors = sum(raw.errors.values())
         summary.measurements |= {"asked": (self.asked, "messages"), "errors": (errors, "messages")}
-        if errors:
-            summary.void.append(f"{errors:,} of the {self.asked:,} messages taken were wrong or missing")
+        said = f"{errors:,} of the {self.asked:,} messages taken were wrong or missing"
+        summary.checks.append(count_check("errors", errors, 0, said))
         produced = raw.counts.get("produced")
         if produced is None:
-            summary.void.append("the watch did not finish")
+            summary.checks.append(count_check("watched", 0, 1, "the watch did not finish"))
             return summary
         if not raw.facts["bounded_by"]:
             del summary.findings["bounded_by"]
-            summary.void.append(raw.facts["bound_reason"])
+            summary.checks.append(count_check("watched", 0, 1, raw.facts["bound_reason"]))
             return summary
         bounded_by = raw.facts["bounded_by"]
         if bounded_by != "nothing":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from runner.operations.api import Raw, cpu_per_item, void_of_errors, void_of_few
+from runner.checks import Check, within
+from runner.operations.api import Raw, count_check, cpu_per_item, errors_check, samples_check
 from runner.samples import NS_PER_S, NS_PER_US, latency_measurements, nearest_rank
 
 ACHIEVED_LEAST = 0.95  # of the requested rate
@@ -52,17 +53,19 @@ def open_measurements(raw: Raw) -> dict[str, tuple[float, str]]:
     return out
 
 
-def open_void(raw: Raw) -> list[str]:
-    """Every reason why the numbers of this traffic are not to be used."""
+def open_checks(raw: Raw) -> list[Check]:
+    """What the verdict of this traffic rests on."""
     calls, dropped, errors = raw.counts.get("calls", 0), raw.counts.get("dropped", 0), sum(raw.errors.values())
-    good = len(raw.samples.get("latency", []))
-    void = void_of_errors(errors, calls) + void_of_few(calls)
-    if good + errors + dropped != calls:
-        void.append(f"{good + errors + dropped:,} calls were counted, {calls:,} were due")
-    return void + _short(raw) + _dropped(dropped, calls) + _late(raw) + _busy(raw) + _unaccounted(raw)
+    counted = len(raw.samples.get("latency", [])) + errors + dropped
+    said = f"{counted:,} calls were counted, {calls:,} were due"
+    checks = [*errors_check(errors, calls), samples_check(calls), count_check("calls", counted, calls, said)]
+    if calls:
+        said = f"{dropped:,} of {calls:,} calls were dropped ({dropped / calls:.1%}; over 1 % is void)"
+        checks.append(within("dropped_pct", 100 * dropped / calls, "%", said, most=100 * DROPPED_BAND))
+    return [*checks, *_short(raw), *_late(raw), *_busy(raw), *_unaccounted(raw)]
 
 
-def _short(raw: Raw) -> list[str]:
+def _short(raw: Raw) -> list[Check]:
     """Less achieved than requested, and not for one hiccup."""
     found = rates(raw)
     if "requested_per_s" not in found or "achieved_per_s" not in found:
@@ -70,42 +73,39 @@ def _short(raw: Raw) -> list[str]:
     requested, achieved = found["requested_per_s"][0], found["achieved_per_s"][0]
     behind_ns = raw.counts["ended_span_ns"] - raw.counts["intended_span_ns"]
     lost = raw.counts.get("dropped", 0) + sum(raw.errors.values())
-    if achieved >= ACHIEVED_LEAST * requested or (behind_ns <= BEHIND_NS and not lost):
-        return []
-    return [
+    enough = achieved >= ACHIEVED_LEAST * requested or (behind_ns <= BEHIND_NS and not lost)
+    said = (
         f"{achieved:,.5g} of {requested:,.5g} calls/s requested were achieved "
         f"({achieved / requested:.1%}; below 95 % is void)"
-    ]
+    )
+    return [Check("achieved_pct", 100 * achieved / requested, "%", enough, said, least=100 * ACHIEVED_LEAST)]
 
 
-def _dropped(dropped: int, calls: int) -> list[str]:
-    if not calls or dropped / calls <= DROPPED_BAND:
-        return []
-    return [f"{dropped:,} of {calls:,} calls were dropped ({dropped / calls:.1%}; over 1 % is void)"]
-
-
-def _late(raw: Raw) -> list[str]:
+def _late(raw: Raw) -> list[Check]:
     """The driver sent late by so much that its lateness is what was measured."""
     delay = nearest_rank(sorted(raw.samples.get("schedule_delay", [])), 99.0)
     response = nearest_rank(sorted(raw.samples.get("response", [])), 99.0)
-    if delay is None or response is None or delay <= max(LATE_NS, LATE_SHARE * response):
+    if delay is None or response is None:
         return []
-    return [
+    said = (
         f"the driver was late with its calls: schedule delay p99 {delay / 1e6:,.3g} ms, response time p99 "
         f"{response / 1e6:,.3g} ms (over {LATE_NS / 1e6:g} ms and over half of it is void)"
-    ]
+    )
+    most = max(LATE_NS, LATE_SHARE * response)
+    return [within("schedule_delay_p99_us", delay / NS_PER_US, "us", said, most=most / NS_PER_US)]
 
 
-def _busy(raw: Raw) -> list[str]:
+def _busy(raw: Raw) -> list[Check]:
     """The driver is meant to be the faster side. Where it spins for want of a timer, its CPU time says nothing."""
     spent = raw.usage.get("driver", {}).get("cpu_ns")
     if spent is None or raw.window_ns < NS_PER_S / 10 or raw.facts.get("timer") == "spin":
         return []
     pct = 100 * spent / raw.window_ns
-    return [f"driver CPU {pct:.0f} % (over {DRIVER_BUSY_PCT:.0f} % is void)"] if pct > DRIVER_BUSY_PCT else []
+    said = f"driver CPU {pct:.0f} % (over {DRIVER_BUSY_PCT:.0f} % is void)"
+    return [within("driver_cpu_pct", pct, "%", said, most=DRIVER_BUSY_PCT)]
 
 
-def _unaccounted(raw: Raw) -> list[str]:
+def _unaccounted(raw: Raw) -> list[Check]:
     """Little's law: calls in the system = rate x mean response time. The left side is the sender's own count over
     time, the right side comes from the stamps of the calls. Between being due and being taken up by a late driver a
     call is in the right side alone; that is judged as lateness, not here.
@@ -115,9 +115,9 @@ def _unaccounted(raw: Raw) -> list[str]:
         return []
     seen, expected = raw.counts.get("in_system_ns", 0), sum(responses)
     least = expected - sum(raw.samples.get("schedule_delay", []))
-    if (1 - LITTLE_BAND) * least <= seen <= (1 + LITTLE_BAND) * expected:
-        return []
-    return [
+    said = (
         f"{seen / raw.window_ns:.2f} calls were in flight, rate x mean response time is "
         f"{expected / raw.window_ns:.2f} (Little's law, within 10 %)"
-    ]
+    )
+    passed = (1 - LITTLE_BAND) * least <= seen <= (1 + LITTLE_BAND) * expected
+    return [Check("littles_law", seen / expected, "x", passed, said, 1 - LITTLE_BAND, 1 + LITTLE_BAND)]

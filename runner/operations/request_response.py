@@ -15,12 +15,21 @@ from typing import Any, ClassVar, Literal
 from adapters.api import Codec, Message, Method, Peer
 from adapters.messages import METHODS
 from runner.arrivals import due_ns, open_problems, seed_of
+from runner.checks import Check
 from runner.drive import CALL_ERRORS, Drive, all_of, tickets
 from runner.fields import Count, Limits, Load, Milliseconds, Natural, OpenLoad
-from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors, void_of_few
+from runner.operations.api import (
+    Operation,
+    Raw,
+    Summary,
+    count_check,
+    cpu_per_item,
+    errors_check,
+    samples_check,
+)
 from runner.operations.exchange import exchange
 from runner.operations.open_loop import send
-from runner.operations.open_results import open_measurements, open_void
+from runner.operations.open_results import open_checks, open_measurements
 from runner.samples import NS_PER_S, filled, latency_measurements, slots
 
 LITTLE_BAND = 0.10
@@ -116,7 +125,7 @@ class RequestResponse(Operation):
         return summary
 
     def _open_summary(self, raw: Raw) -> Summary:
-        return Summary(open_measurements(raw), {"timer": raw.facts["timer"]}, void=open_void(raw))
+        return Summary(open_measurements(raw), {"timer": raw.facts["timer"]}, checks=open_checks(raw))
 
     def _closed_summary(self, raw: Raw, conditions: dict[str, Any]) -> Summary:
         latencies, calls = raw.samples.get("latency", []), raw.counts.get("calls", 0)
@@ -126,9 +135,10 @@ class RequestResponse(Operation):
             "n": (len(latencies), "calls"),
             "errors": (errors, "calls"),
         }
-        summary.void += void_of_errors(errors, calls) + void_of_few(calls)
-        if len(latencies) + errors != calls:
-            summary.void.append(f"{len(latencies) + errors:,} calls were counted, {calls:,} were asked for")
+        counted = len(latencies) + errors
+        said = f"{counted:,} calls were counted, {calls:,} were asked for"
+        summary.checks += [*errors_check(errors, calls), samples_check(calls)]
+        summary.checks.append(count_check("calls", counted, calls, said))
         if not latencies or raw.window_ns <= 0:
             return summary
         rate = len(latencies) * NS_PER_S / raw.window_ns
@@ -141,10 +151,12 @@ class RequestResponse(Operation):
         # What the loop itself spends between calls is allowed for; it shows only where a call costs no more.
         between = abs(connections * NS_PER_S / rate - mean)
         steady = not errors and calls >= LITTLE_CALLS * connections
-        if steady and abs(in_flight / connections - 1) > LITTLE_BAND and between > LOOP_NS * connections:
-            summary.void.append(
-                f"rate x mean latency is {in_flight:.2f}, {connections} expected (Little's law, within 10 %)"
-            )
+        if steady:
+            ratio = in_flight / connections
+            passed = abs(ratio - 1) <= LITTLE_BAND or between <= LOOP_NS * connections
+            said = f"rate x mean latency is {in_flight:.2f}, {connections} expected (Little's law, within 10 %)"
+            law = Check("littles_law", ratio, "x", passed, said, 1 - LITTLE_BAND, 1 + LITTLE_BAND)
+            summary.checks.append(law)
         return summary
 
 

@@ -13,7 +13,7 @@ from adapters.api import Codec, Message, Method, Peer
 from adapters.messages import METHODS, Credit, StreamRequest, SymbolRequest
 from runner.drive import CALL_ERRORS, Drive
 from runner.fields import Count, Natural
-from runner.operations.api import Operation, Raw, Summary, cpu_per_item, void_of_errors, void_of_few
+from runner.operations.api import Operation, Raw, Summary, count_check, cpu_per_item, errors_check, samples_check
 from runner.quotes import quote
 from runner.samples import NS_PER_S, NS_PER_US, filled, nearest_rank, slots
 
@@ -163,10 +163,9 @@ class Stream(Operation):
         summary = Summary(findings={"producer": self.producer, "consumer": self.consumer})
         summary.measurements["messages"] = (arrived, "messages")
         summary.measurements["errors"] = (sum(raw.errors.values()), "messages")
-        summary.void += void_of_errors(sum(raw.errors.values()), self.count)
-        summary.void += void_of_few(self.count)
-        if arrived != self.count:
-            summary.void.append(f"{arrived:,} messages arrived, {self.count:,} were asked for")
+        said = f"{arrived:,} messages arrived, {self.count:,} were asked for"
+        summary.checks += [*errors_check(sum(raw.errors.values()), self.count), samples_check(self.count)]
+        summary.checks.append(count_check("messages", arrived, self.count, said))
         if not arrived or raw.window_ns <= 0:
             return summary
         summary.measurements |= {

@@ -21,7 +21,7 @@ from adapters.messages import METHODS, Receipt
 from runner.bulk import receipt, taker
 from runner.drive import Drive
 from runner.fields import Count, Natural
-from runner.operations.api import Operation, Raw, Summary, cpu_per_item
+from runner.operations.api import Operation, Raw, Summary, count_check, cpu_per_item
 from runner.records import Tally, batches
 from runner.samples import NS_PER_S
 
@@ -171,15 +171,15 @@ class Transfer(Operation):
         summary, counts = self.known(), raw.counts
         arrived = counts["records"]
         summary.findings["checksum"] = raw.facts["checksum"]
-        if arrived != self.records:
-            summary.void.append(f"{arrived:,} records arrived, {self.records:,} were sent")
-        elif raw.facts["checksum"] != raw.facts["expected_checksum"]:
+        said = f"{arrived:,} records arrived, {self.records:,} were sent"
+        summary.checks.append(count_check("records", arrived, self.records, said))
+        if arrived == self.records:
             found, right = raw.facts["checksum"], raw.facts["expected_checksum"]
-            summary.void.append(f"the checksum is {found}, not {right}: a record was changed, or their order")
-        if counts["messages"] != counts["expected_messages"]:
-            summary.void.append(
-                f"they came in {counts['messages']:,} messages, not {counts['expected_messages']:,}"
-            )
+            said = f"the checksum is {found}, not {right}: a record was changed, or their order"
+            summary.checks.append(count_check("wrong_checksum", int(found != right), 0, said))
+        came, wanted = counts["messages"], counts["expected_messages"]
+        said = f"they came in {came:,} messages, not {wanted:,}"
+        summary.checks.append(count_check("messages", came, wanted, said))
         summary.measurements |= {
             "records": (arrived, "records"),
             "messages": (counts["messages"], "messages"),

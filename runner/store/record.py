@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from runner.checks import Check
+
 Verdict = Literal["ok", "void", "unsupported", "failed", "interrupted"]
 VERDICTS: tuple[Verdict, ...] = ("ok", "void", "unsupported", "failed", "interrupted")
 
@@ -31,7 +33,7 @@ class RunRecord:
     `measurements`: metric -> (value, unit), named as the columns of the views. `findings`: words, likewise.
     `samples`: name -> nanoseconds in order. `series`: name -> [(t_ns, value or None)].
     `conditions`: what may make two runs incomparable, besides `environment` (facts of the machine and versions).
-    `facts`: the protocol's declared facts (adapters.api.Facts as a dict, and its default codec).
+    `checks`: what the verdict rests on. `facts`: the protocol's declared facts (adapters.api.Facts as a dict, and its default codec).
     """
 
     run_id: str
@@ -61,3 +63,4 @@ class RunRecord:
     errors: Mapping[str, int] = field(default_factory=dict)
     samples: Mapping[str, Sequence[int]] = field(default_factory=dict)
     series: Mapping[str, Sequence[tuple[int, float | None]]] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()

@@ -1,0 +1,100 @@
+"""What the verdict of a run rests on: each thing that was looked at, with its value and its limits.
+
+A check that a run does not pass makes it void, with the check's sentence as its reason; one that only warns is
+shown beside the numbers. All of them are kept, also those that were passed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Weight = Literal["void", "warning"]
+
+STEAL_MOST_PCT = 5.0  # of the machine's CPU time, taken by the hypervisor
+WAIT_MOST_PCT = 50.0  # of the window, runnable but not running: more, and other programs are half of what is timed
+BUSY_LEAST_PCT = 50.0  # of the one core that both sides share in a closed loop: likewise
+LONG_NS = 500_000_000  # shares of a shorter window are mostly chance
+
+
+@dataclass(frozen=True)
+class Check:
+    """`least` <= `value` <= `most`, where they are given; `passed` may allow for more than that, as `reason` says.
+
+    `reason`: why the run is void, or what the warning is; said also where the check was passed, for `--explain`.
+    """
+
+    name: str
+    value: float
+    unit: str
+    passed: bool
+    reason: str = ""
+    least: float | None = None
+    most: float | None = None
+    weight: Weight = "void"
+
+
+def within(
+    name: str,
+    value: float,
+    unit: str,
+    reason: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    weight: Weight = "void",
+) -> Check:
+    """A check that is passed where the value is within its limits."""
+    passed = (least is None or value >= least) and (most is None or value <= most)
+    return Check(name, value, unit, passed, reason, least, most, weight)
+
+
+def failed(checks: list[Check]) -> list[str]:
+    """The reasons of those that make a run void."""
+    return [check.reason for check in checks if check.weight == "void" and not check.passed]
+
+
+def machine_checks(
+    usage: dict[str, dict[str, int]], window_ns: int, conditions: dict[str, Any], alternating: bool
+) -> list[Check]:
+    """Whether machine and interpreter let a run be what it says. `alternating`: both sides share a core on which
+    one or the other is always at work (a closed loop on one core).
+
+    `usage`: what each side spent in the window. Times in which a process could run and did not are the scheduler's
+    (/proc/<pid>/task/*/schedstat).
+    """
+    checks = []
+    for key, words in (
+        ("python_debug", "a debugging interpreter or development mode"),
+        ("asyncio_debug", "asyncio's debug mode"),
+        ("debug_logging", "debug logging"),
+    ):
+        on = int(bool(conditions.get(key)))
+        checks.append(within(key, on, "", f"{words} was on: it is what is measured then", most=0))
+    if window_ns < LONG_NS:
+        return checks
+    steal = usage.get("driver", {}).get("steal_ppm")
+    if steal is not None:
+        most = f"(over {STEAL_MOST_PCT:g} % is void)"
+        said = f"{steal / 1e4:.1f} % of the CPU time was stolen by the machine's host {most}"
+        checks.append(within("steal_pct", steal / 1e4, "%", said, most=STEAL_MOST_PCT))
+    if alternating:
+        spent = [usage.get(side, {}).get("cpu_ns") for side in ("server", "driver")]
+        if spent[0] is not None and spent[1] is not None:
+            busy = 100 * (spent[0] + spent[1]) / window_ns
+            said = (
+                f"both processes together got {busy:.0f} % of the core they share (below {BUSY_LEAST_PCT:g} % is "
+                "void: other programs had the rest)"
+            )
+            checks.append(within("busy_pct", busy, "%", said, least=BUSY_LEAST_PCT))
+        return checks
+    for side in ("server", "driver"):
+        waited = usage.get(side, {}).get("waited_ns")
+        if waited is not None:
+            share = 100 * waited / window_ns
+            said = (
+                f"the {side} waited for a CPU for {share:.0f} % of the window (over {WAIT_MOST_PCT:g} % is void: "
+                "other programs had it)"
+            )
+            checks.append(within(f"{side}_waited_pct", share, "%", said, most=WAIT_MOST_PCT))
+    return checks
