@@ -23,7 +23,7 @@ from runner.store.record import RunRecord, SweepRecord
 from runner.store.rows import RunRows, run_rows, sweep_row
 from runner.store.save import UNSAVED_FORMAT, Unsaved, insert_run, read_unsaved
 
-_NARROW = (schema.measurement, schema.sample, schema.distribution, schema.series)
+_NARROW = (schema.measurement, schema.sample, schema.distribution, schema.series, schema.verdict_check)
 
 
 @dataclass
@@ -160,8 +160,8 @@ def _load(connection: Connection, run_id: str) -> RunRows | None:
         return None
     this = environment.c.environment_hash == found["environment_hash"]
     facts = connection.execute(select(environment).where(this)).mappings().one()
-    measurement, sample, distribution, series = (_rows(connection, table, run_id) for table in _NARROW)
-    return RunRows(dict(facts), dict(found), measurement, sample, distribution, series)
+    measurement, sample, distribution, series, checks = (_rows(connection, table, run_id) for table in _NARROW)
+    return RunRows(dict(facts), dict(found), measurement, sample, distribution, series, checks)
 
 
 def _rows(connection: Connection, table: Table, run_id: str) -> list[Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from runner.checks import Check
 from runner.store import histogram
 from runner.store.errors import Unstorable
 from runner.store.record import RunRecord, SweepRecord
@@ -29,6 +30,7 @@ class RunRows:
     sample: list[tuple[str, str, int, int]]
     distribution: list[tuple[str, str, int, int, int, str, bytes]]
     series: list[tuple[str, str, int, float | None]]
+    verdict_check: list[tuple[str, str, float, str, float | None, float | None, int, str, str]]
 
 
 def sweep_row(record: SweepRecord) -> dict[str, Any]:
@@ -79,6 +81,7 @@ def run_rows(record: RunRecord, samples_max: int | None = None) -> RunRows:
             if values
         ],
         series=[row for name, points in record.series.items() for row in _series(record.run_id, name, points)],
+        verdict_check=[_check(record.run_id, check) for check in record.checks],
     )
 
 
@@ -93,6 +96,15 @@ def _run(record: RunRecord) -> dict[str, Any]:
         "started_at": moment(record.started_at, "started_at"),
         "duration_s": _number(record.duration_s, "duration_s"),
     }
+
+
+def _check(
+    run_id: str, check: Check
+) -> tuple[str, str, float, str, float | None, float | None, int, str, str]:
+    where = f"check {check.name}"
+    least, most = (None if limit is None else _number(limit, where) for limit in (check.least, check.most))
+    name, unit, reason = _text(check.name, where), _text(check.unit, where), _text(check.reason, where)
+    return (run_id, name, _number(check.value, where), unit, least, most, int(check.passed), check.weight, reason)
 
 
 def _kept(count: int, most: int) -> range:

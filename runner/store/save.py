@@ -40,6 +40,7 @@ def insert_run(connection: Connection, rows: RunRows) -> None:
     connection.execute(dialect.insert(schema.environment).on_conflict_do_nothing(), rows.environment)
     connection.execute(insert(schema.run), rows.run)
     _insert_many(connection, schema.measurement, rows.measurement)
+    _insert_many(connection, schema.verdict_check, rows.verdict_check)
     _insert_many(connection, schema.distribution, rows.distribution)
     _insert_many(connection, schema.series, rows.series)
     _insert_many(connection, schema.sample, rows.sample)

@@ -2,6 +2,7 @@
 
     sweep --< run >-- environment
               run --< measurement          one number with a unit
+              run --< verdict_check        what its verdict rests on
               run --< sample, distribution, series    share (run_id, name)
 
 Times are UTC, as text that sorts (2026-03-01T12:00:00.000000Z). JSON columns hold text that json_extract reads; in
@@ -32,7 +33,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from runner.store.record import VERDICTS
 
-VERSION = 1  # of tables and views; stored in the file (PRAGMA user_version)
+VERSION = 2  # of tables and views; stored in the file (PRAGMA user_version)
 APPLICATION_ID = 0x42414B45  # "BAKE": tells our files from others' (PRAGMA application_id)
 
 _STAMP = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -184,4 +185,20 @@ series = Table(
     Column("value", Double, comment="NULL: not reached or not known at that time"),
     sqlite_with_rowid=False,
     comment="a value over time",
+)
+
+verdict_check = Table(
+    "verdict_check",
+    metadata,
+    _run_id(),
+    _text("name", "what was looked at, as the views name it", primary_key=True),
+    Column("value", Double, nullable=False, comment="what was found"),
+    _text("unit", "of value, least and most, '' if none"),
+    Column("least", Double, comment="the least it may be, NULL for no such limit"),
+    Column("most", Double, comment="the most it may be, NULL for no such limit"),
+    _whole("passed", "1: within the limits, or excused"),
+    _text("weight", "what failing it means: void or warning"),
+    _text("reason", "the sentence that says it"),
+    sqlite_with_rowid=False,
+    comment="what the verdict of a run rests on, one row for each thing that was looked at",
 )
