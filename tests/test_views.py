@@ -33,6 +33,7 @@ PROMISED = {
     " wire_out_bytes",
     "stream": f"{CELL} producer consumer messages seconds messages_per_s us_per_message first_ms gap_p99_us"
     " client_held_max server_cpu_us driver_cpu_us payload_bytes wire_in_bytes wire_out_bytes bound",
+    "checks": f"{CELL} operation name value unit least most passed weight reason",
     "overhead": f"{CELL} operation driven_by p50_us us_per_message fixed_s",
     "saturation": f"{CELL} connections arrival slo_p99_ms sustained_per_s broken_per_s saturated steps"
     " rate_per_s achieved_per_s response_p50_us response_p99_us errors dropped schedule_delay_p99_us"

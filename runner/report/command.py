@@ -20,6 +20,7 @@ from runner.store import StoreError
 from runner.store.located import without_password
 
 PIPED_WIDTH = 120
+WHY = ("comparisons", "checks")
 LEAST_WIDTH = 20
 TIMED = {"payload", "request_response", "open_loop", "saturation", "stream", "hello", "upload", "download"}
 READING = (
@@ -87,6 +88,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--format", choices=FORMATS, default="text", help="csv takes one table name; csv and json are not rounded"
     )
+    parser.add_argument(
+        "--explain", action="store_true", help="also why: every check of every verdict, every comparison"
+    )
     parser.add_argument("--db", default="results.db", metavar="PATH|URL", help="default: results.db")
     parser.add_argument(
         "--published",
@@ -121,7 +125,7 @@ def _report(asked: argparse.Namespace, names: Sequence[str]) -> str:
             raise ReportError(f"{_shown(asked.db)} holds no sweep yet; run bakeoff first")
         else:
             chosen = known if asked.all else known[-1:]
-        made = built(chosen, _shown(asked.db), names, asked.published)
+        made = built(chosen, _shown(asked.db), names, asked.published, WHY if asked.explain else ())
     writers: dict[str, Callable[[Report], str]] = {
         "text": lambda report: text(report, terminal_width()),
         "md": markdown,
@@ -131,18 +135,29 @@ def _report(asked: argparse.Namespace, names: Sequence[str]) -> str:
     return writers[asked.format](made)
 
 
-def built(chosen: Sequence[Sweep], database: str, names: Sequence[str], published_names: str) -> Report:
+def built(
+    chosen: Sequence[Sweep],
+    database: str,
+    names: Sequence[str],
+    published_names: str,
+    more: Sequence[str] = (),
+) -> Report:
     """The sections; without `names` every table that has data, with them these, empty where only some of the sweeps
-    have data. Raises ReportError for one that has data in none.
+    have data. `more`: further tables, where they have data. Raises ReportError for one that has data in none.
     """
     rules, sources = needs.load(), published.load(published_names)
     sections = []
     found: set[str] = set()
     for sweep in chosen:
         context = Context(sweep, rules, sources)
-        built = [(name, TABLES[name](context)) for name in names or TABLES]
+        wanted = dict.fromkeys([*(names or TABLES), *more])
+        built = [(name, TABLES[name](context)) for name in wanted]
         found |= {name for name, table in built if table}
-        tables = [table or _empty(name) for name, table in built if names or (table and table.by_itself)]
+        tables = [
+            table or _empty(name)
+            for name, table in built
+            if name in names or (table and (table.by_itself or name in more))
+        ]
         sections.append(
             Section(
                 sweep.sweep_id,

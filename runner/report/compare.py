@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runner.report.conditions import LABEL
 from runner.report.figures import number, ratio
 from runner.report.published import Published, Reading, Timing
 from runner.report.rows import Row, Rows
@@ -88,7 +89,7 @@ def sentences(
     for group in rows.comparable():
         candidates = [row for row in group if row.first.protocol not in left_out and row.values(measure.metric)]
         told: set[frozenset[int]] = set()
-        for heading, members, quoting in _sets(candidates, rows.roles, by_codec):
+        for heading, members, quoting in sets(candidates, rows.roles, by_codec):
             where = rows.differing(members[0])
             lines = []
             # Within one protocol a name says all that tells a row from the others here, not from its pair alone.
@@ -101,13 +102,32 @@ def sentences(
             if lines:
                 what = measure.say if measure.values else f"{measure.say} as a ratio"
                 said.setdefault(f"{what}, {heading}{f', {where}' if where else ''}:", []).extend(lines)
+    for one, other in between_labels(rows, measure, left_out):
+        line = _line(one, other, measure)
+        unclaimed += line is None
+        what = measure.say if measure.values else f"{measure.say} as a ratio"
+        said.setdefault(f"{what}, between labels:", []).extend([f"  {line}"] if line else [])
+    said = {heading: lines for heading, lines in said.items() if lines}
     notes = [note for heading, lines in said.items() for note in (heading, *lines)]
     if unclaimed:
         notes.append(UNCLAIMED)
     return notes
 
 
-def _sets(rows: Sequence[Row], roles: Sequence[str], by_codec: bool) -> Iterator[tuple[str, list[Row], bool]]:
+def between_labels(rows: Rows, measure: Measure, left_out: Iterable[str]) -> Iterator[tuple[Side, Side]]:
+    """Neighbours, in the order of their labels, among rows that nothing but a label tells apart."""
+    alike: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows.good:
+        if row.first.protocol not in left_out and row.values(measure.metric):
+            place = tuple(f"{key}={value}" for key, value in row.under.items() if key != LABEL.key)
+            alike.setdefault((*row.key, *place), []).append(row)
+    for members in alike.values():
+        ordered = sorted(members, key=lambda row: row.first.label)
+        labelled = [Side(row, f"{row.first.protocol} {row.first.label or 'without a label'}") for row in ordered]
+        yield from itertools.pairwise(labelled)
+
+
+def sets(rows: Sequence[Row], roles: Sequence[str], by_codec: bool) -> Iterator[tuple[str, list[Row], bool]]:
     """(heading, rows to be compared, whether published readings speak of them)."""
     plain = _plain(rows)
     seen: list[list[Row]] = []
@@ -196,7 +216,7 @@ def _pairs(
                 yield _line(one, other, measure, timing, reading)
     if measure.values:
         return
-    ranked = sorted(sides, key=lambda side: _rank(side.row, measure))
+    ranked = sorted(sides, key=lambda side: rank(side.row, measure))
     for one, other in itertools.pairwise(ranked):
         pair = frozenset((id(one.row), id(other.row)))
         if pair not in told:
@@ -213,7 +233,7 @@ def _middle(row: Row, metric: str) -> float:
     return found.median if found else 0.0
 
 
-def _rank(row: Row, measure: Measure) -> float:
+def rank(row: Row, measure: Measure) -> float:
     middle = _middle(row, measure.metric)
     return -middle if measure.more_is_better else middle
 

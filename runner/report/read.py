@@ -176,6 +176,15 @@ class Sweep:
                 found[name] = _document(row["facts"])
         return {name: facts for name, facts in found.items() if facts}
 
+    def checks(self) -> list[dict[str, Any]]:
+        """What the verdict of every run rests on, in the order of the plan."""
+        return self._rows(
+            "SELECT r.operation, r.protocol, r.engine, r.codec, r.variant, r.label, r.connections, r.repeat, "
+            "r.verdict, c.name, c.value, c.unit, c.least, c.most, c.passed, c.weight, c.reason FROM run AS r "
+            "JOIN verdict_check AS c ON c.run_id = r.run_id WHERE r.sweep_id = :sweep "
+            "ORDER BY r.position, r.run_id, c.name"
+        )
+
     def runs(self, operation: str) -> Sequence[Run]:
         """All runs of the operation, by position in the plan. Read once."""
         if operation not in self._read:

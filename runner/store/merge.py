@@ -174,5 +174,5 @@ def _comparable(rows: RunRows) -> tuple[Any, ...]:
         rows.environment,
         rows.run,
         *(sorted(part, key=lambda row: row[:3]) for part in (rows.measurement, rows.sample)),
-        *(sorted(part, key=lambda row: row[:3]) for part in (rows.distribution, rows.series)),
+        *(sorted(part, key=lambda row: row[:3]) for part in (rows.distribution, rows.series, rows.verdict_check)),
     )

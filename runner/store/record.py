@@ -33,7 +33,8 @@ class RunRecord:
     `measurements`: metric -> (value, unit), named as the columns of the views. `findings`: words, likewise.
     `samples`: name -> nanoseconds in order. `series`: name -> [(t_ns, value or None)].
     `conditions`: what may make two runs incomparable, besides `environment` (facts of the machine and versions).
-    `checks`: what the verdict rests on. `facts`: the protocol's declared facts (adapters.api.Facts as a dict, and its default codec).
+    `facts`: the protocol's declared facts (adapters.api.Facts as a dict, and its default codec). `checks`: what the
+    verdict rests on.
     """
 
     run_id: str

@@ -98,9 +98,7 @@ def _run(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _check(
-    run_id: str, check: Check
-) -> tuple[str, str, float, str, float | None, float | None, int, str, str]:
+def _check(run_id: str, check: Check) -> tuple[str, str, float, str, float | None, float | None, int, str, str]:
     where = f"check {check.name}"
     least, most = (None if limit is None else _number(limit, where) for limit in (check.least, check.most))
     name, unit, reason = _text(check.name, where), _text(check.unit, where), _text(check.reason, where)

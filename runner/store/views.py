@@ -200,6 +200,24 @@ _BULK = [
     word("checksum", "of the records as the receiver got them"),
 ]
 
+_CHECKS = [
+    *CELL,
+    OPERATION,
+    *(
+        Field(name, f"verdict_check.{name}", meaning)
+        for name, meaning in (
+            ("name", "what was looked at"),
+            ("value", "what was found"),
+            ("unit", "of value, least and most, '' if none"),
+            ("least", "the least it may be; NULL: no such limit"),
+            ("most", "the most it may be; NULL: no such limit"),
+            ("passed", "1: within the limits, or excused"),
+            ("weight", "what failing it means: void or warning"),
+            ("reason", "the sentence that says it"),
+        )
+    ),
+]
+
 _SWEEP = "JOIN sweep ON sweep.sweep_id = run.sweep_id"
 _ENVIRONMENT = "JOIN environment AS env ON env.environment_hash = run.environment_hash"
 _QUIET = "LEFT JOIN series AS quiet ON quiet.run_id = run.run_id AND quiet.name = 'produced_at_quiet'"
@@ -220,6 +238,7 @@ _FIELDS: dict[str, tuple[list[Field], list[str]]] = {
     "bulk": (_BULK, [_SWEEP, "WHERE run.operation IN ('upload', 'download')"]),
     "overhead": (_OVERHEAD, [_SWEEP, "WHERE run.operation IN ('call_overhead', 'stream_overhead')"]),
     "saturation": (SATURATION, [_SWEEP, SATURATION_STEPS, _measuring("saturation")]),
+    "checks": (_CHECKS, [_SWEEP, "JOIN verdict_check ON verdict_check.run_id = run.run_id"]),
     "conditions": (CONDITION_FIELDS, [_ENVIRONMENT]),
 }
 

@@ -7,8 +7,10 @@ from runner.report.table import Table
 from runner.report.tables import (
     backpressure,
     bulk,
+    checks,
     choosing,
     codecs,
+    comparisons,
     hello,
     open_loop,
     overhead,
@@ -35,6 +37,8 @@ TABLES: dict[str, Callable[[Context], Table | None]] = {
     "download": bulk.download,
     "overhead": overhead.build,
     "choosing": choosing.build,
+    "comparisons": comparisons.build,
+    "checks": checks.build,
 }
 
 __all__ = ["TABLES"]

@@ -25,8 +25,6 @@ def upgrade() -> None:
         sa.Column("weight", sa.String, nullable=False),
         sa.Column("reason", sa.String, nullable=False),
         sa.PrimaryKeyConstraint("run_id", "name", name="pk_verdict_check"),
-        sa.ForeignKeyConstraint(
-            ["run_id"], ["run.run_id"], name="fk_verdict_check_run_id_run", ondelete="CASCADE"
-        ),
+        sa.ForeignKeyConstraint(["run_id"], ["run.run_id"], name="fk_verdict_check_run_id_run", ondelete="CASCADE"),
         sqlite_with_rowid=False,
     )
