@@ -144,7 +144,7 @@ def run(
         findings=summary.findings,
         errors=raw.errors,
         samples=raw.samples,
-        checks=summary.checks,
+        checks=tuple(summary.checks),
         series=summary.series,
     )
 

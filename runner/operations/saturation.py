@@ -25,7 +25,7 @@ from adapters.messages import METHODS
 from runner.arrivals import due_ns, seed_of
 from runner.drive import Drive
 from runner.fields import Deadline, Limits, Load, Milliseconds, Natural, OpenLoad, PerSecond
-from runner.operations.api import ERRORS_BAND, Operation, Raw, Summary
+from runner.operations.api import ERRORS_BAND, Operation, Raw, Summary, count_check
 from runner.operations.exchange import exchange
 from runner.operations.open_loop import Traffic, send
 from runner.operations.open_results import open_measurements, rate_per_s
@@ -191,10 +191,11 @@ class Saturation(Operation):
             if name in raw.series and (rate := raw.series[name][0][1]) is not None:
                 summary.measurements[f"{name}_per_s"] = (rate, "1/s")
         if "unfinished" in raw.facts:
-            summary.void.append(raw.facts["unfinished"])
+            summary.checks.append(count_check("finished", 0, 1, raw.facts["unfinished"]))
         elif "sustained" not in raw.series:
             lowest = min((rate for _, rate in summary.series.get("step_rate_per_s", []) if rate), default=0.0)
-            summary.void.append(f"no rate kept p99 at {self.slo_p99_ms:g} ms or less, down to {lowest:g} calls/s")
+            said = f"no rate kept p99 at {self.slo_p99_ms:g} ms or less, down to {lowest:g} calls/s"
+            summary.checks.append(count_check("rates_that_kept_it", 0, 1, said))
         else:
             self._limit(summary, conditions)
         return summary
