@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,13 @@ from tests.golden_db import latency_run, write_sweep
 from tests.reports import Reporter
 
 SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def reporter(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reporter:
+    return Reporter(capsys, monkeypatch, tmp_path)
+
+
 QUIET: dict[str, Any] = {"python_debug": False, "asyncio_debug": False, "debug_logging": False}
 
 
@@ -64,7 +72,9 @@ def test_two_that_share_a_core_must_have_had_half_of_it() -> None:
 
 
 def test_time_that_the_host_took_is_nobodys() -> None:
-    assert names(machine_checks({"driver": {"steal_ppm": 60_000}}, SECOND, QUIET, alternating=False)) == ["steal_pct"]
+    assert names(machine_checks({"driver": {"steal_ppm": 60_000}}, SECOND, QUIET, alternating=False)) == [
+        "steal_pct"
+    ]
     assert names(machine_checks({"driver": {"steal_ppm": 40_000}}, SECOND, QUIET, alternating=False)) == []
 
 
@@ -103,7 +113,12 @@ def test_explain_adds_why_to_any_table(reporter: Reporter) -> None:
     assert "COMPARISONS · why each difference is claimed or not" in explained
     assert "CHECKS · why each verdict is what it is" in explained
     [row] = [row for row in reporter.rows("comparisons") if row["measure"] == "p50"]
-    assert (row["of"], row["against"], row["runs"], row["verdict"]) == ("grpc", "rsocket", "2 and 2", "grpc is faster")
+    assert (row["of"], row["against"], row["runs"], row["verdict"]) == (
+        "grpc",
+        "rsocket",
+        "2 and 2",
+        "grpc is faster",
+    )
     assert float(row["p_ratio"]) == pytest.approx(1 / 3)
     assert row["because"] == "the range excludes 1; the medians differ by 33.3 %, over 5 %"
 
@@ -118,4 +133,4 @@ def test_labels_of_one_cell_are_compared(reporter: Reporter) -> None:
     notes = reporter.notes("request_response")
 
     assert "p50 as a ratio, between labels:" in notes
-    assert "  grpc a against grpc b: 0.83x [0.82, 0.85]: grpc a is faster" in notes
+    assert "grpc a against grpc b: 0.83x [0.82, 0.85]: grpc a is faster" in notes

@@ -35,7 +35,19 @@ UNITS = (
     "_low",
     "_high",
 )
-PLAIN_NUMBERS = {"connections", "runs", "errors", "count", "warmup", "asked", "seconds", "us_per_message"}
+PLAIN_NUMBERS = {
+    "steps",
+    "dropped",
+    "repeat",
+    "connections",
+    "runs",
+    "errors",
+    "count",
+    "warmup",
+    "asked",
+    "seconds",
+    "us_per_message",
+}
 PLAIN_NUMBERS |= {"connections_opened", "workers", "requests", "records", "batch", "messages"}
 
 
@@ -61,7 +73,9 @@ def one(*rows: dict[str, Cell]) -> Report:
 def test_json_has_every_table_with_numbers_as_computed(report: Reporter) -> None:
     [sweep] = report.json()["sweeps"]
 
-    assert [table["name"] for table in sweep["tables"]] == [name for name in TABLES if name not in (*OTHER_SWEEPS, *WHY)]
+    assert [table["name"] for table in sweep["tables"]] == [
+        name for name in TABLES if name not in (*OTHER_SWEEPS, *WHY)
+    ]
     assert sweep["runs_by_verdict"] == {"ok": 55, "void": 1, "failed": 1, "interrupted": 1, "unsupported": 1}
     [grpc] = [row for row in sweep["tables"][3]["rows"] if row["protocol"] == "grpc"]
     assert (grpc["p50_us"], grpc["p50_us_low"], grpc["p50_us_high"], grpc["calls_per_s"]) == pytest.approx(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.report.stats import compare, estimate
+from runner.report.stats import compare, estimate, least_p, rank_test
 
 positive = st.floats(min_value=1e-3, max_value=1e9)
 some = st.lists(positive, min_size=1, max_size=60)

@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0003"
-down_revision = "0002"
+down_revision = "0003"
 
 
 def upgrade():
@@ -173,7 +173,7 @@ import sys
 from pathlib import Path
 from runner.store import open_store, schema, upgrade
 upgrade.REVISIONS.append(Path(sys.argv[2]))
-schema.VERSION = 2
+schema.VERSION = 3
 open_store(sys.argv[1])
 """
 
@@ -296,8 +296,8 @@ def test_runs_of_before_and_after_an_upgrade_stand_side_by_side(
     monkeypatch.setattr(schema, "VERSION", 3)
     folder = path.parent / "revisions"
     folder.mkdir()
-    (folder / "v0002_index.py").write_text(
-        "from alembic import op\nrevision, down_revision = '0002', '0001'\n"
+    (folder / "v0003_index.py").write_text(
+        "from alembic import op\nrevision, down_revision = '0003', '0002'\n"
         "def upgrade():\n    op.create_index('ix_run_operation', 'run', ['operation'])\n"
     )
     monkeypatch.setattr(upgrade, "REVISIONS", [*upgrade.REVISIONS, folder])

@@ -45,7 +45,6 @@ def build(context: Context) -> Table | None:
         columns,
         [_cells(row) for row in found],
         READING,
-        narrow="records",
         by_itself=False,
     )
 
@@ -71,18 +70,15 @@ def _inside(row: Mapping[str, Any]) -> bool:
 
 
 def _limits(row: Mapping[str, Any]) -> Cell:
-    least, most, unit = row["least"], row["most"], _sign(row["unit"])
-    if least is not None and least == most:
-        said = plain(least)
-    elif least is not None and most is not None:
-        said = f"{plain(least)} to {plain(most)}"
-    elif least is not None:
-        said = f"{plain(least)} or more"
-    elif most is not None:
-        said = f"{plain(most)} or less"
-    else:
+    unit = _sign(row["unit"])
+    least, most = (None if row[end] is None else f"{plain(row[end])} {unit}".strip() for end in ("least", "most"))
+    if least is None and most is None:
         return NOTHING
-    return words(f"{said} {unit}".strip())
+    if least == most:
+        return words(least)
+    if most is None:
+        return words(f"{least} or more")
+    return words(f"{most} or less" if least is None else f"{least} to {most}")
 
 
 def _sign(unit: str) -> str:
