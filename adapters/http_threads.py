@@ -21,7 +21,11 @@ from adapters.messages import METHODS
 
 
 class HttpThreads(Adapter):
-    """`workers`: threads of the pool. `write_limit`: bytes of one connection that may wait in the server."""
+    """`workers`: threads of the pool. `write_limit`: bytes of one connection that may wait in the server.
+
+    waitress's own limit is 16 MiB: with each item it tries again to send all that waits, so that small items need
+    over 20 s to fill that, and look as if nothing bounded them.
+    """
 
     shapes = frozenset({Shape.UNARY, Shape.SERVER_STREAM, Shape.CLIENT_STREAM})
     default_codec = "json"
@@ -46,7 +50,7 @@ class HttpThreads(Adapter):
         codec: Codec,
         max_message_bytes: int,
         workers: Annotated[int, Meta(ge=1)] = 20,
-        write_limit: Annotated[int, Meta(ge=1)] = 16_777_216,
+        write_limit: Annotated[int, Meta(ge=1)] = 1_048_576,
     ) -> None:
         self.codec = codec
         self.max_message_bytes = max_message_bytes

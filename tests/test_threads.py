@@ -285,6 +285,18 @@ async def test_what_waits_in_the_server_for_a_quiet_reader_is_bounded_and_seen()
             assert produced > 1000
 
 
+def test_the_servers_buffer_is_in_the_ledger_of_what_a_quiet_reader_leaves() -> None:
+    record = run(cell("backpressure", "http_threads"), sweep_id="S", repeat=1, position=1, overrides=[])
+    found = {name: value for name, (value, _) in record.measurements.items()}
+
+    assert (record.verdict, record.findings["bounded_by"]) == ("ok", "buffers")
+    places = [found[f"surplus_{place}"] for place in ("server", "client", "kernel", "unaccounted")]
+    assert sum(places) == found["plateau_messages"] > 1000
+    assert found["surplus_server"] > 0.05 * found["plateau_messages"]
+    assert found["surplus_kernel"] > found["surplus_server"]
+    assert abs(found["surplus_unaccounted"]) < 0.05 * found["plateau_messages"]
+
+
 # Files
 
 
