@@ -14,13 +14,13 @@ import logging
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from waitress.channel import HTTPChannel
 from waitress.server import create_server
 from waitress.task import ThreadedTaskDispatcher, WSGITask
-from waitress.wasyncore import close_all
+from waitress.wasyncore import dispatcher, loop
 
 from adapters.api import Address, AddressInUse, Backlog, Served
 
@@ -77,16 +77,15 @@ async def serve(
     for name in ("waitress", "waitress.queue"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     sock = _listening(address)
-    dispatcher = ThreadedTaskDispatcher()
-    dispatcher.set_thread_count(workers)
+    pool = ThreadedTaskDispatcher()
+    pool.set_thread_count(workers)
     server = create_server(
         application,
-        _dispatcher=dispatcher,
+        _dispatcher=pool,
         sockets=[sock],
         threads=workers,
         backlog=BACKLOG,
         connection_limit=NO_LIMIT,
-        asyncore_use_poll=True,  # select stops at file descriptor 1,023
         channel_timeout=IDLE_S,
         max_request_body_size=NO_LIMIT,
         outbuf_high_watermark=write_limit,
@@ -95,24 +94,29 @@ async def serve(
         clear_untrusted_proxy_headers=False,
     )
     server.channel_class = _Channel
-    moving = threading.Thread(target=server.run, name="waitress", daemon=True)
+    stop = threading.Event()
+    moving = threading.Thread(target=_move, args=(server, stop), name="waitress", daemon=True)
     moving.start()
     try:
         yield _Served(Address(*sock.getsockname()[:2]), server)
     finally:
-        server.trigger.pull_trigger(lambda: _close(server))
-        await asyncio.to_thread(_stopped, moving, dispatcher)
-        sock.close()
+        stop.set()
+        server.pull_trigger()
+        await asyncio.to_thread(_stopped, server, moving)
 
 
-def _close(server: Any) -> None:
-    """Every connection at once, in the thread that moves bytes: it ends when there are none."""
-    server.pull_trigger = lambda: None  # its pipe is about to be closed, and its number used for something else
-    close_all(server._map, ignore_all=True)
+def _move(server: Any, stop: threading.Event) -> None:
+    """What server.run does, until `stop`; then every connection is closed at once."""
+    while not stop.is_set():  # with poll: select stops at file descriptor 1,023
+        loop(timeout=1, use_poll=True, map=server._map, count=1)
+    dispatcher.close(server)  # nobody new
+    for channel in list(server.active_channels.values()):
+        channel.handle_close()  # also wakes the thread that waits for room in its buffer
 
 
-def _stopped(moving: threading.Thread, dispatcher: Any) -> None:
+def _stopped(server: Any, moving: threading.Thread) -> None:
     """Waits for the threads, for STOP_S each; one that is busy with a call longer than that is left behind."""
     moving.join(STOP_S)
-    with suppress(RuntimeError):
-        dispatcher.shutdown(timeout=STOP_S)
+    server.task_dispatcher.shutdown(timeout=STOP_S)
+    server.pull_trigger = lambda: None  # its pipe is about to be closed, and its number used for something else
+    server.trigger.close()

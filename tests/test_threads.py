@@ -215,6 +215,24 @@ def test_the_process_ends_while_a_thread_sleeps(protocol: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
 
 
+async def test_the_end_also_comes_to_a_thread_that_waits_for_a_reader() -> None:
+    before = {thread for thread in threading.enumerate() if thread.name.startswith("waitress")}
+    served, service = adapter("http_threads", workers=2, write_limit=100_000), BlockingService()
+    async with asyncio.timeout(BOUND_S), AsyncExitStack() as stack:
+        serving = served.serve(service, ANY_PORT)
+        server = await serving.__aenter__()
+        peer = await stack.enter_async_context(served.connect(server.address))
+        items = peer.server_stream(METHODS["quotes.unbounded"], SymbolRequest("AAPL"))
+        assert (await anext(items)).seq == 0
+        await still(lambda: service.produced)
+        await serving.__aexit__(None, None, None)
+        await items.aclose()
+    for thread in threading.enumerate():
+        if thread.name.startswith("waitress") and thread not in before:
+            await asyncio.to_thread(thread.join, BOUND_S)
+            assert not thread.is_alive()
+
+
 # REST in threads
 
 
