@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0003"
-down_revision = "0003"
+down_revision = "0002"
 
 
 def upgrade():
