@@ -19,6 +19,8 @@ PROTOBUF_TYPES: dict[type, type[WireMessage]] = {
     messages.QuoteRequest: quotes_pb2.QuoteRequest,
     messages.StreamRequest: quotes_pb2.StreamRequest,
     messages.SymbolRequest: quotes_pb2.SymbolRequest,
+    messages.PageRequest: quotes_pb2.PageRequest,
+    messages.QuotePage: quotes_pb2.QuotePage,
     messages.Credit: quotes_pb2.Credit,
     messages.Empty: quotes_pb2.Empty,
     messages.Produced: quotes_pb2.ProducedReply,

@@ -1,6 +1,7 @@
 """How methods are spelled as paths, in both directions. Knows text, not connections.
 
     quote                   GET /quotes/{symbol}?seq=42
+    quotes.page             GET /quotes/{symbol}?after=-1&limit=100 (one of the two is enough)
     quotes                  GET /quotes/{symbol}/stream?count=5&delayMs=0
     quotes.unbounded        GET /quotes/{symbol}/unbounded
     quotes.unbounded.ready  GET /quotes/{symbol}/unbounded/ready
@@ -24,6 +25,7 @@ from adapters.api import CallFailed, Message, Method, NotRepresentable, Shape
 
 _RESOURCES = {
     "quote": "/quotes/{symbol}",
+    "quotes.page": "/quotes/{symbol}",
     "quotes": "/quotes/{symbol}/stream",
     "quotes.unbounded": "/quotes/{symbol}/unbounded",
     "quotes.unbounded.ready": "/quotes/{symbol}/unbounded/ready",
@@ -31,6 +33,7 @@ _RESOURCES = {
     "produced": "/produced",
     "run": "/run",
 }
+_BY_QUERY = frozenset({"quotes.page"})  # it shares its path with another method
 _FIELD = "{symbol}"
 
 
@@ -53,6 +56,10 @@ class Route:
         """How to ask, for who asked it wrong."""
         query = "&".join(f"{field.encode_name}=<{field.type.__name__}>" for field in self._in_query)
         return f"usage: {self.verb} {self.path}" + (f"?{query}" if query else "")
+
+    def has(self, key: bytes) -> bool:
+        """Whether `key` may be in the query."""
+        return key.decode("ascii", "replace") in self._keys
 
     def target(self) -> Callable[[Message], str]:
         """What makes the target of a GET: path and query. It raises NotRepresentable for what no URL can carry."""
@@ -111,14 +118,17 @@ class Routes:
     def __init__(self, methods: Iterable[Method]) -> None:
         self._plain: dict[str, Route] = {}
         self._resources: dict[str, Route] = {}  # by path, with nothing where the symbol stands
+        self._paged: dict[str, Route] = {}  # likewise: what a query that starts with one of its keys asks for
         for route in map(Route, methods):
             if route.resource:
-                self._resources[route.path.replace(_FIELD, "")] = route
+                path = route.path.replace(_FIELD, "")
+                (self._paged if route.method.name in _BY_QUERY else self._resources)[path] = route
             else:
                 self._plain[route.path] = route
 
-    def find(self, verb: str, path: str) -> tuple[Route, str]:
-        """The method at `path` (as it came, quoted), and the symbol in it.
+    def find(self, verb: str, path: str, query: bytes = b"") -> tuple[Route, str]:
+        """The method at `path` (as it came, quoted), and the symbol in it. Two methods share /quotes/{symbol}: the
+        first key of `query` tells them apart.
 
         Raises CallFailed: "not_found", or "method_not_allowed" for the wrong verb.
         """
@@ -127,7 +137,10 @@ class Routes:
             parts = path.split("/")
             if len(parts) > 2:
                 symbol, parts[2] = parts[2], ""
-                route = self._resources.get("/".join(parts))
+                rest = "/".join(parts)
+                route = self._resources.get(rest)
+                if query and (paged := self._paged.get(rest)) and paged.has(query.partition(b"=")[0]):
+                    route = paged
             if route is None:
                 raise CallFailed("not_found", f"nothing at {path}")
         if verb != route.verb:

@@ -65,7 +65,7 @@ class Application:
         """One request."""
         try:
             path = scope["raw_path"].decode("ascii")
-            route, symbol = self._routes.find(scope["method"], path)
+            route, symbol = self._routes.find(scope["method"], path, scope["query_string"])
             method = route.method
             if method.shape is Shape.SERVER_STREAM:
                 request = await self._request(route, symbol, scope, receive)

@@ -38,6 +38,20 @@ class SymbolRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     symbol: str
 
 
+class PageRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Ask for the next `limit` quotes behind the one whose seq is `after` (-1: from the first on)."""
+
+    symbol: str
+    after: int = -1
+    limit: int = 100
+
+
+class QuotePage(msgspec.Struct, frozen=True, gc=False):
+    """Quotes in one message, in order. Fewer than were asked for: there are no more."""
+
+    items: list[Quote]
+
+
 class Credit(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """`n` more quotes may be made. The symbol of the first credit of a stream counts; later ones may leave it."""
 
@@ -125,6 +139,7 @@ METHODS: dict[str, Method] = {
     for method in (
         Method("quote", Shape.UNARY, QuoteRequest, Quote),
         Method("quotes", Shape.SERVER_STREAM, StreamRequest, Quote),
+        Method("quotes.page", Shape.UNARY, PageRequest, QuotePage),
         Method("quotes.unbounded", Shape.SERVER_STREAM, SymbolRequest, Quote),
         Method("quotes.unbounded.ready", Shape.SERVER_STREAM, SymbolRequest, Quote),
         Method("quotes.credited", Shape.BIDI_STREAM, Credit, Quote),

@@ -44,6 +44,7 @@ CONTROL = (b"END ", b"ERR ")  # how the server's control frames begin; no messag
 
 _WORDS = {
     "quotes": "STREAM",
+    "quotes.page": "PAGE",
     "quotes.unbounded": "UNBOUNDED",
     "quotes.unbounded.ready": "UNBOUNDED_READY",
     "quotes.credited": "CREDITED",

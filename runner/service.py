@@ -20,7 +20,18 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from adapters.api import CallFailed, Message, Method, Peer
-from adapters.messages import Body, Credit, Empty, OrdersRequest, Produced, Quote, QuoteRequest, RunInfo
+from adapters.messages import (
+    Body,
+    Credit,
+    Empty,
+    OrdersRequest,
+    PageRequest,
+    Produced,
+    Quote,
+    QuotePage,
+    QuoteRequest,
+    RunInfo,
+)
 from runner.bulk import (
     DOWNLOADS,
     UPLOADS,
@@ -31,6 +42,7 @@ from runner.bulk import (
     received,
     received_stream,
 )
+from runner.paging import quote_page
 from runner.quotes import quote
 
 if TYPE_CHECKING:
@@ -60,6 +72,7 @@ class Service(Peer):
         self._buffer: deque[Message] = deque()
         self._unary: dict[str, Callable[[Any], Message]] = {
             "quote": self._quote,
+            "quotes.page": self._page,
             "echo": self._echo,
             "hello": self._hello,
             "produced": self._produced,
@@ -112,6 +125,12 @@ class Service(Peer):
 
     def _quote(self, request: QuoteRequest) -> Quote:
         return quote(request.symbol, request.seq)
+
+    def _page(self, request: PageRequest) -> QuotePage:
+        """The first page starts the count of what was made, every other one goes on with it."""
+        page = quote_page(request)
+        self.produced = len(page.items) + (self.produced if request.after >= 0 else 0)
+        return page
 
     def _echo(self, request: Body) -> Body:
         return request

@@ -25,6 +25,7 @@ def operation(**knobs: Any) -> Backpressure:
             "producer": "awaited",
             "consumer": "pull",
             "mark": 64,
+            "page": 1000,
             **knobs,
         }
     )

@@ -52,7 +52,7 @@ def test_every_codec_over_every_protocol(protocol: str, codec: str) -> None:
 
 
 @pytest.mark.parametrize("consumer", ["pull", "eager"])
-@pytest.mark.parametrize("producer", ["awaited", "push", "gated", "credited"])
+@pytest.mark.parametrize("producer", ["awaited", "push", "gated", "credited", "paged"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_producer_over_every_protocol(protocol: str, producer: str, consumer: str) -> None:
     record = execute("stream", protocol, operation_={"producer": producer, "consumer": consumer, "count": 1500})

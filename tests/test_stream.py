@@ -17,7 +17,15 @@ from tests.drives import OpenGate, drive_over, run_over
 
 def operation(**knobs: Any) -> Stream:
     return Stream(
-        **{"name": "stream", "count": 200, "warmup": 70, "consumer": "pull", "producer": "awaited", **knobs}
+        **{
+            "name": "stream",
+            "count": 200,
+            "warmup": 70,
+            "consumer": "pull",
+            "producer": "awaited",
+            "page": 1000,
+            **knobs,
+        }
     )
 
 

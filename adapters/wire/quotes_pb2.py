@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0cquotes.proto\"S\n\x05Quote\x12\x0e\n\x06symbol\x18\x01 \x01(\t\x12\x0b\n\x03seq\x18\x02 \x01(\x03\x12\x0b\n\x03\x62id\x18\x03 \x01(\x01\x12\x0b\n\x03\x61sk\x18\x04 \x01(\x01\x12\x13\n\x0b\x65pochMicros\x18\x05 \x01(\x03\"8\n\x0cQuoteRequest\x12\x0e\n\x06symbol\x18\x01 \x01(\t\x12\x10\n\x03seq\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x06\n\x04_seq\"?\n\rStreamRequest\x12\x0e\n\x06symbol\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x12\x0f\n\x07\x64\x65layMs\x18\x03 \x01(\x03\"\x1f\n\rSymbolRequest\x12\x0e\n\x06symbol\x18\x01 \x01(\t\"#\n\x06\x43redit\x12\x0e\n\x06symbol\x18\x01 \x01(\t\x12\t\n\x01n\x18\x02 \x01(\x03\"\x07\n\x05\x45mpty\"!\n\rProducedReply\x12\x10\n\x08produced\x18\x01 \x01(\x03\"\x16\n\x07RunInfo\x12\x0b\n\x03run\x18\x01 \x01(\t\"\x14\n\x04\x42ody\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x32\xcc\x02\n\x0cQuoteService\x12!\n\x08GetQuote\x12\r.QuoteRequest\x1a\x06.Quote\x12(\n\x0cStreamQuotes\x12\x0e.StreamRequest\x1a\x06.Quote0\x01\x12+\n\x0fStreamUnbounded\x12\x0e.SymbolRequest\x1a\x06.Quote0\x01\x12\x30\n\x14StreamUnboundedReady\x12\x0e.SymbolRequest\x1a\x06.Quote0\x01\x12%\n\x0eStreamCredited\x12\x07.Credit\x1a\x06.Quote(\x01\x30\x01\x12\"\n\x08Produced\x12\x06.Empty\x1a\x0e.ProducedReply\x12\x14\n\x04\x45\x63ho\x12\x05.Body\x1a\x05.Body\x12\x16\n\x05Hello\x12\x06.Empty\x1a\x05.Body\x12\x17\n\x03Run\x12\x06.Empty\x1a\x08.RunInfob\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0cquotes.proto\"S\n\x05Quote\x12\x0e\n\x06symbol\x18\x01 \x01(\t\x12\x0b\n\x03seq\x18\x02 \x01(\x03\x12\x0b\n\x03\x62id\x18\x03 \x01(\x01\x12\x0b\n\x03\x61sk\x18\x04 \x01(\x01\x12\x13\n\x0b\x65pochMicros\x18\x05 \x01(\x03\"8\n\x0cQuoteRequest\x12\x0e\n\x06symbol\x18\x01 \x01(\t\x12\x10\n\x03seq\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x06\n\x04_seq\"?\n\rStreamRequest\x12\x0e\n\x06symbol\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x12\x0f\n\x07\x64\x65layMs\x18\x03 \x01(\x03\"\x1f\n\rSymbolRequest\x12\x0e\n\x06symbol\x18\x01 \x01(\t\"Y\n\x0bPageRequest\x12\x0e\n\x06symbol\x18\x01 \x01(\t\x12\x12\n\x05\x61\x66ter\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\x05limit\x18\x03 \x01(\x03H\x01\x88\x01\x01\x42\x08\n\x06_afterB\x08\n\x06_limit\"\"\n\tQuotePage\x12\x15\n\x05items\x18\x01 \x03(\x0b\x32\x06.Quote\"#\n\x06\x43redit\x12\x0e\n\x06symbol\x18\x01 \x01(\t\x12\t\n\x01n\x18\x02 \x01(\x03\"\x07\n\x05\x45mpty\"!\n\rProducedReply\x12\x10\n\x08produced\x18\x01 \x01(\x03\"\x16\n\x07RunInfo\x12\x0b\n\x03run\x18\x01 \x01(\t\"\x14\n\x04\x42ody\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x32\xf4\x02\n\x0cQuoteService\x12!\n\x08GetQuote\x12\r.QuoteRequest\x1a\x06.Quote\x12(\n\x0cStreamQuotes\x12\x0e.StreamRequest\x1a\x06.Quote0\x01\x12&\n\nQuotesPage\x12\x0c.PageRequest\x1a\n.QuotePage\x12+\n\x0fStreamUnbounded\x12\x0e.SymbolRequest\x1a\x06.Quote0\x01\x12\x30\n\x14StreamUnboundedReady\x12\x0e.SymbolRequest\x1a\x06.Quote0\x01\x12%\n\x0eStreamCredited\x12\x07.Credit\x1a\x06.Quote(\x01\x30\x01\x12\"\n\x08Produced\x12\x06.Empty\x1a\x0e.ProducedReply\x12\x14\n\x04\x45\x63ho\x12\x05.Body\x1a\x05.Body\x12\x16\n\x05Hello\x12\x06.Empty\x1a\x05.Body\x12\x17\n\x03Run\x12\x06.Empty\x1a\x08.RunInfob\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,16 +39,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STREAMREQUEST']._serialized_end=222
   _globals['_SYMBOLREQUEST']._serialized_start=224
   _globals['_SYMBOLREQUEST']._serialized_end=255
-  _globals['_CREDIT']._serialized_start=257
-  _globals['_CREDIT']._serialized_end=292
-  _globals['_EMPTY']._serialized_start=294
-  _globals['_EMPTY']._serialized_end=301
-  _globals['_PRODUCEDREPLY']._serialized_start=303
-  _globals['_PRODUCEDREPLY']._serialized_end=336
-  _globals['_RUNINFO']._serialized_start=338
-  _globals['_RUNINFO']._serialized_end=360
-  _globals['_BODY']._serialized_start=362
-  _globals['_BODY']._serialized_end=382
-  _globals['_QUOTESERVICE']._serialized_start=385
-  _globals['_QUOTESERVICE']._serialized_end=717
+  _globals['_PAGEREQUEST']._serialized_start=257
+  _globals['_PAGEREQUEST']._serialized_end=346
+  _globals['_QUOTEPAGE']._serialized_start=348
+  _globals['_QUOTEPAGE']._serialized_end=382
+  _globals['_CREDIT']._serialized_start=384
+  _globals['_CREDIT']._serialized_end=419
+  _globals['_EMPTY']._serialized_start=421
+  _globals['_EMPTY']._serialized_end=428
+  _globals['_PRODUCEDREPLY']._serialized_start=430
+  _globals['_PRODUCEDREPLY']._serialized_end=463
+  _globals['_RUNINFO']._serialized_start=465
+  _globals['_RUNINFO']._serialized_end=487
+  _globals['_BODY']._serialized_start=489
+  _globals['_BODY']._serialized_end=509
+  _globals['_QUOTESERVICE']._serialized_start=512
+  _globals['_QUOTESERVICE']._serialized_end=884
 # @@protoc_insertion_point(module_scope)

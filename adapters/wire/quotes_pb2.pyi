@@ -1,6 +1,8 @@
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from typing import ClassVar as _ClassVar, Optional as _Optional
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -41,6 +43,22 @@ class SymbolRequest(_message.Message):
     SYMBOL_FIELD_NUMBER: _ClassVar[int]
     symbol: str
     def __init__(self, symbol: _Optional[str] = ...) -> None: ...
+
+class PageRequest(_message.Message):
+    __slots__ = ("symbol", "after", "limit")
+    SYMBOL_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    symbol: str
+    after: int
+    limit: int
+    def __init__(self, symbol: _Optional[str] = ..., after: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class QuotePage(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Quote]
+    def __init__(self, items: _Optional[_Iterable[_Union[Quote, _Mapping]]] = ...) -> None: ...
 
 class Credit(_message.Message):
     __slots__ = ("symbol", "n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from adapters.api import Codec, Message, Method, Peer
+from adapters.api import Codec, Message, Method
 from adapters.messages import METHODS, Credit, SymbolRequest
 from runner.drive import CALL_ERRORS, Drive
 from runner.fields import Count, Seconds
 from runner.operations.api import Operation, Raw, Summary, count_check
 from runner.operations.watch import Look, Watch, watch
+from runner.paging import PageSize, page_bytes, paged
 from runner.quotes import quote
 
 SYMBOL = "AAPL"
@@ -31,16 +33,18 @@ MEAN_OF = 1_000  # quotes whose encoded sizes are averaged to turn bytes into me
 @dataclass(frozen=True, kw_only=True)
 class Backpressure(Operation):
     """Ask for `asked`, then be quiet; report after each of `quiet_s`; then watch for at most `settle_s` more
-    until the count stands still. `mark`: the gate of a `gated` producer, in messages.
+    until the count stands still. `mark`: the gate of a `gated` producer, in messages. `page`: messages in a page
+    of a `paged` one, never more than are asked for.
     """
 
     name: str
     asked: Count
     quiet_s: Annotated[list[Seconds], Meta(min_length=1)]
     settle_s: Seconds
-    producer: Literal["awaited", "push", "gated", "credited"]
+    producer: Literal["awaited", "push", "gated", "credited", "paged"]
     consumer: Literal["pull", "eager"]
     mark: Count
+    page: PageSize
 
     watched: ClassVar[bool] = True
     one_connection: ClassVar[bool] = True
@@ -60,16 +64,32 @@ class Backpressure(Operation):
         return None if self.producer == "credited" else self.asked
 
     def producer_style(self) -> str:
-        return self.producer
+        return "awaited" if self.producer == "paged" else self.producer
+
+    def largest_message_bytes(self, codec: Codec) -> int:
+        return page_bytes(codec, SYMBOL, self._page, self._page) if self.producer == "paged" else 0
+
+    @property
+    def _page(self) -> int:
+        return min(self.page, self.asked)
+
+    @property
+    def _demand(self) -> int:
+        """Messages that the reader asks for: whole pages of them, where it asks for pages."""
+        return -(-self.asked // self._page) * self._page if self.producer == "paged" else self.asked
 
     def gate_mark(self) -> int:
         return self.mark
 
     def _method(self) -> Method:
-        names = {"gated": "quotes.unbounded.ready", "credited": "quotes.credited"}
+        names = {"gated": "quotes.unbounded.ready", "credited": "quotes.credited", "paged": "quotes.page"}
         return METHODS[names.get(self.producer, "quotes.unbounded")]
 
-    def _open(self, peer: Peer) -> AsyncGenerator[Message, None]:
+    def _open(self, drive: Drive) -> AsyncGenerator[Message, None]:
+        peer = drive.peers[0]
+        if self.producer == "paged":
+            # The rest of a page waits in the inbox, where it is counted; an eager reader takes it out at once.
+            return paged(peer, SYMBOL, self._page, drive.inbox if self.consumer == "pull" else deque())
         if self.producer == "credited":
             return peer.bidi_stream(self._method(), _one_credit(self.asked))
         return peer.server_stream(self._method(), SymbolRequest(SYMBOL))
@@ -77,7 +97,7 @@ class Backpressure(Operation):
     async def drive(self, drive: Drive) -> None:
         await drive.ready()
         try:
-            async with aclosing(self._open(drive.peers[0])) as stream:
+            async with aclosing(self._open(drive)) as stream:
                 await drive.bounded(self._take(drive, stream), lambda: drive.consumed)
                 reader = asyncio.create_task(_drain(drive, stream)) if self.consumer == "eager" else None
                 await drive.quiet()
@@ -98,7 +118,7 @@ class Backpressure(Operation):
             drive.consumed = seq + 1
 
     def watch(self, raw: Raw, quiet_ns: int, ceiling_bytes: int, look: Look) -> None:
-        seen = Watch(self.asked, self.quiet_s, self.settle_s, quiet_ns, ceiling_bytes)
+        seen = Watch(self._demand, self.quiet_s, self.settle_s, quiet_ns, ceiling_bytes)
         watch(seen, look)
         seen.into(raw)
 
@@ -154,7 +174,9 @@ class Backpressure(Operation):
         total = produced - last["consumed"]
         server = last["outbound"] + last["backlog_messages"] + last["backlog_bytes"] / wire_bytes
         kernel = (last["send_queue_bytes"] + last["receive_queue_bytes"]) / wire_bytes
-        if "held" in last:
+        if self.producer == "paged":
+            library = 0.0  # an answer is handed on as a whole
+        elif "held" in last:
             library = float(last["held"])
         elif "read_bytes" in last:
             library = max(last["read_bytes"] / wire_bytes - last["consumed"] - last["inbox"], 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from adapters.messages import METHODS, Credit, StreamRequest, SymbolRequest
 from runner.drive import CALL_ERRORS, Drive
 from runner.fields import Count, Natural
 from runner.operations.api import Operation, Raw, Summary, count_check, cpu_per_item, errors_check, samples_check
+from runner.paging import PageSize, page_bytes, paged
 from runner.quotes import quote
 from runner.samples import NS_PER_S, NS_PER_US, filled, nearest_rank, slots
 
@@ -37,14 +39,16 @@ class Stream(Operation):
     """`count` quotes on one connection after a stream of `warmup` that is not kept.
 
     `consumer`: pull asks for each item when it has dealt with the last; eager has a background reader drain the
-    connection into an inbox that the application empties. `producer`: see runner.service.
+    connection into an inbox that the application empties. `producer`: see runner.service; paged: no stream at all,
+    but calls, each for a page of `page` quotes when the next one is needed.
     """
 
     name: str
     count: Count
     warmup: Natural
     consumer: Literal["pull", "eager"]
-    producer: Literal["awaited", "push", "gated", "credited"]
+    producer: Literal["awaited", "push", "gated", "credited", "paged"]
+    page: PageSize
 
     one_connection: ClassVar[bool] = True
 
@@ -52,10 +56,13 @@ class Stream(Operation):
         return [METHODS["quote"], METHODS["run"], self._method()]
 
     def producer_style(self) -> str:
-        return self.producer
+        return "awaited" if self.producer == "paged" else self.producer
+
+    def largest_message_bytes(self, codec: Codec) -> int:
+        return page_bytes(codec, SYMBOL, self.page, self.page) if self.producer == "paged" else 0
 
     def _method(self) -> Method:
-        names = {"gated": "quotes.unbounded.ready", "credited": "quotes.credited"}
+        names = {"gated": "quotes.unbounded.ready", "credited": "quotes.credited", "paged": "quotes.page"}
         return METHODS[names.get(self.producer, "quotes")]
 
     async def drive(self, drive: Drive) -> None:
@@ -93,6 +100,8 @@ class Stream(Operation):
             return peer.server_stream(method, SymbolRequest(SYMBOL))
         if self.producer == "credited":
             return peer.bidi_stream(method, _credits(count, more))
+        if self.producer == "paged":
+            return paged(peer, SYMBOL, self.page, deque(), count)
         return peer.server_stream(method, StreamRequest(SYMBOL, count))
 
     async def _pull(self, drive: Drive, peer: Peer, taken: Taken) -> int | None:
@@ -182,7 +191,10 @@ class Stream(Operation):
             summary.measurements["client_held_max"] = (raw.counts["held_max"], "messages")
         summary.measurements |= cpu_per_item(raw, arrived)
         if arrived == self.count:
-            sizes = sum(len(codec.encode(quote(SYMBOL, seq))) for seq in range(self.count))
+            if self.producer == "paged":
+                sizes = page_bytes(codec, SYMBOL, self.page, self.count)
+            else:
+                sizes = sum(len(codec.encode(quote(SYMBOL, seq))) for seq in range(self.count))
             summary.measurements["payload_bytes"] = (sizes / self.count, "bytes")
         busy = {side: spent.get("cpu_ns", 0) for side, spent in raw.usage.items()}
         if busy.get("server") is not None and busy.get("driver") is not None:

@@ -101,7 +101,7 @@ _LATENCY = [
 
 _STREAM = [
     *CELL,
-    word("producer", "how the server makes items: awaited, push, gated or credited"),
+    word("producer", "how the server makes items: awaited, push, gated, credited or paged (a call for each page)"),
     word("consumer", "how the driver takes them: pull or eager"),
     count("messages", "messages received and checked"),
     number("seconds", "s from the request to the last message"),
@@ -129,7 +129,7 @@ _OVERHEAD = [
 
 _BACKPRESSURE = [
     *CELL,
-    word("producer", "how the server makes items: awaited, push, gated or credited"),
+    word("producer", "how the server makes items: awaited, push, gated, credited or paged (a call for each page)"),
     word("consumer", "what being quiet means: pull (asks for nothing) or eager (reads on into memory)"),
     count("asked", "messages taken before going quiet"),
     Field(

@@ -21,6 +21,7 @@ PRODUCERS = {
     "awaited": "the next message is made when the transport takes the last one",
     "push": "made as fast as it goes, into an outbound buffer of the service",
     "gated": "as push, but it stops while that buffer is above a mark",
+    "paged": "no stream: a page is made when the application asks for one, and the rest of it waits there",
     "credited": 'made only against "n more" messages of the application',
 }
 CONSUMERS = {
