@@ -210,6 +210,7 @@ def test_the_names_are_those_of_the_proto_file() -> None:
     assert {name: rpc_name(method) for name, method in METHODS.items()} == {
         "quote": "GetQuote",
         "quotes": "StreamQuotes",
+        "quotes.page": "QuotesPage",
         "quotes.unbounded": "StreamUnbounded",
         "quotes.unbounded.ready": "StreamUnboundedReady",
         "quotes.credited": "StreamCredited",

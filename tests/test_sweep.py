@@ -205,9 +205,9 @@ def test_the_article_is_the_articles_comparison(planned: Planned) -> None:
 
     assert told == {
         ("payload", 1): 5,
-        ("request_response", 3): 6,  # the floor with three codecs, three protocols
-        ("stream", 3): 8,  # and another engine, and an eager reader
-        ("backpressure", 1): 11,
+        ("request_response", 3): 7,  # the floor with three codecs, four protocols
+        ("stream", 3): 11,  # and sse, another engine, an eager reader, and pages
+        ("backpressure", 1): 14,
     }
     assert {c.cell.codec for c in cells if c.cell.operation.name == "payload"} == {
         "protobuf",
@@ -223,6 +223,8 @@ def test_the_article_is_the_articles_comparison(planned: Planned) -> None:
             ("grpc", "protobuf"),
             ("rsocket", "cbor"),
             ("websocket", "json"),
+            ("http", "json"),
+            *([("sse", "json")] if operation == "stream" else []),
         }
     assert {
         (c.cell.protocol, knobs["producer"], knobs["consumer"], c.cell.variant)
@@ -230,7 +232,8 @@ def test_the_article_is_the_articles_comparison(planned: Planned) -> None:
         if c.cell.operation.name == "backpressure"
         for knobs in [c.cell.config["operation"]]
     } == {
-        *((protocol, "awaited", "pull", "") for protocol in ("grpc", "rsocket", "websocket")),
+        *((protocol, "awaited", "pull", "") for protocol in ("grpc", "rsocket", "websocket", "http", "sse")),
+        ("http", "paged", "pull", ""),
         *((protocol, "push", "pull", "") for protocol in ("grpc", "websocket")),
         *(("grpc", "gated", consumer, "") for consumer in ("pull", "eager")),
         *((protocol, "credited", "pull", "") for protocol in ("grpc", "rsocket", "websocket")),
