@@ -292,6 +292,95 @@ def test_engines_and_codecs_are_named_where_there_are_several(tmp_path: Path) ->
     )
 
 
+ONLY_HTTP = Rule(operation="request_response", among=["http"], lowest="p50_us")
+
+
+def test_where_the_need_leaves_one_it_is_picked_and_what_that_costs_is_measured(tmp_path: Path) -> None:
+    runs = [*calls("http", 180, 182), *calls("grpc", 300, 302), *calls("websocket", 100, 100)]
+
+    [choice] = chosen(tmp_path, runs, ONLY_HTTP, PublishedPick("REST", "elsewhere", means="http"))
+
+    assert (choice.pick, choice.published, choice.support) == ("http", "REST: agrees", "2/2 runs")
+    assert choice.because == (
+        "p50 181 [180, 182] µs; 1.81x [1.80, 1.82] the p50 of the best of the rest, websocket with 100 µs"
+    )
+
+
+def test_where_the_need_leaves_one_that_is_the_best_of_all_the_ratio_says_so(tmp_path: Path) -> None:
+    [choice] = chosen(tmp_path, [*calls("http", 50, 50), *calls("grpc", 100, 100)], ONLY_HTTP)
+
+    assert choice.because == "p50 50 µs; 0.50x the p50 of the best of the rest, grpc with 100 µs"
+
+
+def test_where_the_need_leaves_several_the_numbers_decide_between_them(tmp_path: Path) -> None:
+    rule = Rule(operation="stream", among=["sse", "http"], highest="messages_per_s")
+    rates = {"sse": 50_000, "http": 40_000, "websocket": 100_000, "grpc": 20_000}
+    runs = [stream_run(name, repeat, rate) for name, rate in rates.items() for repeat in range(2)]
+    rates |= {"sse": 30_000}
+    swapped = [stream_run(name, repeat, rate) for name, rate in rates.items() for repeat in range(2)]
+
+    (tmp_path / "other").mkdir()
+    [choice] = chosen(tmp_path, runs, rule)
+    [other] = chosen(tmp_path / "other", swapped, rule)
+
+    assert (choice.pick, other.pick) == ("sse", "http")
+    assert choice.because == (
+        "50,000 messages/s against 40,000 (http); "
+        "0.50x the rate of the best of the rest, websocket with 100,000 messages/s"
+    )
+
+
+def test_where_what_the_need_leaves_was_not_measured_nothing_is_picked(tmp_path: Path) -> None:
+    [choice] = chosen(tmp_path, [*calls("grpc", 300, 310)], ONLY_HTTP, PublishedPick("REST", "elsewhere", "http"))
+
+    assert (choice.pick, choice.because, choice.published) == ("-", "not measured here", "REST")
+
+
+def test_with_one_run_no_ratio_to_the_rest_is_claimed(tmp_path: Path) -> None:
+    [choice] = chosen(tmp_path, [*calls("http", 180), *calls("websocket", 100)], ONLY_HTTP)
+
+    assert choice.because == ("p50 180 µs; n=1, no ratio is claimed to the best of the rest, websocket with 100 µs")
+
+
+def test_whoever_made_errors_is_not_the_best_of_the_rest(tmp_path: Path) -> None:
+    runs = [*calls("http", 180, 180), *calls("websocket", 100, 100, errors=1), *calls("grpc", 360, 360)]
+
+    [choice] = chosen(tmp_path, runs, ONLY_HTTP)
+
+    assert choice.because == "p50 180 µs; 0.50x the p50 of the best of the rest, grpc with 360 µs"
+
+
+def pages(rate: float, *, made: int = 100) -> list[RunRecord]:
+    return [
+        backpressure_run("http", 0, [made] * 3, producer="paged"),
+        backpressure_run("http", 0, [44_000] * 3),
+        *(stream_run("http", repeat, rate, producer="paged") for repeat in range(2)),
+        *(stream_run("http", repeat, 50_000) for repeat in range(2)),
+        *(stream_run("sse", repeat, 70_000) for repeat in range(2)),
+    ]
+
+
+def test_what_another_operation_measured_of_the_pick_is_said_beside(tmp_path: Path) -> None:
+    rule = next(need.rule for need in needs.load().needs if "really a batch" in need.need)
+
+    [choice] = chosen(tmp_path, pages(100_000), rule, PublishedPick("paged HTTP", "elsewhere", "paged"))
+
+    assert (choice.pick, choice.published) == ("paged", "paged HTTP: agrees")
+    assert choice.because == (
+        "made exactly the 100 asked for, at every quiet period; made by the others: awaited 44,000 once flat; "
+        "100,000 messages/s against 50,000 (awaited, 2.00x)"
+    )
+
+
+def test_pages_that_are_made_unasked_are_not_picked(tmp_path: Path) -> None:
+    rule = next(need.rule for need in needs.load().needs if "really a batch" in need.need)
+
+    [choice] = chosen(tmp_path, pages(100_000, made=900), rule, PublishedPick("paged HTTP", "elsewhere", "paged"))
+
+    assert (choice.pick, choice.published) == ("-", "paged HTTP")
+    assert choice.because.startswith("none was bounded by demand: ")
+
+
 def test_a_published_pick_that_is_ours_too_agrees(tmp_path: Path) -> None:
     runs = [*calls("grpc", 300, 310), *calls("websocket", 120, 122)]
 
@@ -399,6 +488,9 @@ def test_the_floor_of_the_project_is_among_what_is_never_picked() -> None:
         ("{qualitative: true}", "a qualitative rule needs `pick` and `because`"),
         ("{qualitative: true, operation: stream}", "a qualitative rule measures nothing"),
         ("{operation: stream, lowest: a, of: colour}", "colour"),
+        ("{operation: stream, bounded_by: demand, among: [sse]}", "`among` is for lowest and highest"),
+        ("{qualitative: true, among: [sse]}", "a qualitative rule measures nothing"),
+        ("{operation: stream, lowest: a, beside: {operation: stream}}", "metric"),
     ],
 )
 def test_a_mistake_in_the_rules_is_one_line_that_names_it(tmp_path: Path, text: str, problem: str) -> None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from runner.report.compare import named
 from runner.report.context import OPERATIONS, Context
 from runner.report.figures import listed
 from runner.report.needs import Need, Rule
-from runner.report.ranking import UNMEASURED, Candidate, answer
+from runner.report.ranking import UNMEASURED, Answer, answer
 from runner.report.read import ReportError
 from runner.report.rows import Row, Rows
+from runner.report.standing import Candidate, beside
 
 ADVICE = "advice"
 
@@ -57,8 +60,11 @@ def _choices(context: Context, need: Need) -> Iterator[Choice]:
     groups = list(_groups(context, need))
     if not groups:
         yield Choice(need.need, "-", (), UNMEASURED, "", _published(context, need, ()), "")
-    for where, candidates in groups:
-        found = answer(need.rule, candidates)
+    among = need.rule.among
+    for where, measured in groups:
+        candidates = [candidate for candidate in measured if not among or candidate.subject in among]
+        rest = [candidate for candidate in measured if candidate not in candidates]
+        found = answer(need.rule, candidates, rest) if candidates else Answer((), UNMEASURED)
         subjects = list(dict.fromkeys(pick.subject for pick in found.picks))
         names = list(dict.fromkeys(pick.name for pick in found.picks))
         pick = listed(names, "or") or "-"
@@ -66,11 +72,22 @@ def _choices(context: Context, need: Need) -> Iterator[Choice]:
             f"{need.need} ({where})" if where else need.need,
             f"no clear difference: {pick}" if found.tie else pick,
             names,
-            found.because,
+            "; ".join(filter(None, [found.because, _beside(context, need, subjects)])),
             need.cost or _cost(context, subjects),
             _published(context, need, subjects),
             found.support,
         )
+
+
+def _beside(context: Context, need: Need, subjects: Sequence[str]) -> str:
+    """What the rule asks to be said of the pick besides, where it can be: one pick, measured under one set of
+    conditions.
+    """
+    if need.rule.beside is None or len(subjects) != 1:
+        return ""
+    other = Need(need.need, msgspec.structs.replace(need.rule, operation=need.rule.beside.operation))
+    groups = list(_groups(context, other))
+    return beside(need.rule, subjects[0], groups[0][1]) if len(groups) == 1 else ""
 
 
 def _cost(context: Context, subjects: Sequence[str]) -> str:
@@ -86,7 +103,7 @@ def _published(context: Context, need: Need, subjects: Sequence[str]) -> str:
         return ""
     if not subjects:
         return said.pick
-    if said.pick not in subjects:
+    if (said.means or said.pick) not in subjects:
         return f"{said.pick}: differs"
     return f"{said.pick}: agrees" if len(subjects) == 1 else f"{said.pick}: one of ours"
 

@@ -15,12 +15,21 @@ Of = Literal["protocol", "codec", "producer"]
 Word = str | int | float | bool
 
 
+class Beside(msgspec.Struct, forbid_unknown_fields=True):
+    """What else is said of the pick: the median of `metric` (more is better) in another operation."""
+
+    operation: str
+    metric: str
+
+
 class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """How a need is answered; conf/choosing.yaml explains each word."""
 
     operation: str = ""
     where: dict[str, Word | list[Word]] = {}
     of: Of = "protocol"
+    among: list[str] = []
+    beside: Beside | None = None
     lowest: str = ""
     highest: str = ""
     smallest: str = ""
@@ -30,10 +39,13 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class PublishedPick(msgspec.Struct, forbid_unknown_fields=True):
-    """What a source picks for the need, and which source (a file of conf/published/)."""
+    """What a source picks for the need, in its words, and which source (a file of conf/published/). `means`: what
+    that is called here, where the words differ.
+    """
 
     pick: str
     source: str
+    means: str = ""
 
 
 class Need(msgspec.Struct, forbid_unknown_fields=True):
@@ -69,13 +81,15 @@ def _problem(need: Need) -> str:
     rule = need.rule
     ranking = [word for word in ("lowest", "highest", "smallest", "fewest_produced") if getattr(rule, word)]
     if rule.qualitative:
-        if ranking or rule.bounded_by or rule.operation:
+        if ranking or rule.bounded_by or rule.operation or rule.among or rule.beside:
             return "a qualitative rule measures nothing; leave the other words out"
         return "" if need.pick and need.because else "a qualitative rule needs `pick` and `because`"
     if need.pick or need.because:
         return "`pick` and `because` are computed; only a qualitative rule has them"
     if not rule.operation:
         return "`operation` is missing: whose runs are looked at"
+    if rule.among and not (rule.lowest or rule.highest):
+        return "`among` is for lowest and highest: the pick is compared with the best of the others"
     if len(ranking) > 1:
         return f"give one of {' and '.join(ranking)}"
     return "" if ranking or rule.bounded_by else "give lowest, highest, smallest, fewest_produced or bounded_by"

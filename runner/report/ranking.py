@@ -7,64 +7,17 @@ otherwise the answer is "no clear difference", or none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from runner.report.compare import spread
 from runner.report.figures import counted, digits_for, listed, number, plain
 from runner.report.needs import Rule
 from runner.report.read import Run, made_once_flat
+from runner.report.standing import SAY, Candidate, Values, against_the_rest
 from runner.report.stats import compare, estimate
 
-Values = Callable[[Run], float | None]
-
 UNMEASURED = "not measured here"
-
-# metric -> (how it is called, its unit)
-SAY = {
-    "p50_us": ("p50", " µs"),
-    "p90_us": ("p90", " µs"),
-    "p99_us": ("p99", " µs"),
-    "mean_us": ("mean", " µs"),
-    "server_cpu_us": ("server CPU", " µs"),
-    "driver_cpu_us": ("driver CPU", " µs"),
-    "calls_per_s": ("", " calls/s"),
-    "messages_per_s": ("", " messages/s"),
-    "size_bytes": ("", " bytes"),
-}
-
-
-@dataclass
-class Candidate:
-    """One cell with all its runs. `subject`: what would be picked; `good`: the runs that count."""
-
-    name: str
-    subject: str
-    runs: list[Run] = field(default_factory=list)
-
-    @property
-    def good(self) -> list[Run]:
-        return [run for run in self.runs if run.verdict == "ok"]
-
-    def count(self, verdict: str) -> int:
-        return sum(run.verdict == verdict for run in self.runs)
-
-    @property
-    def blemish(self) -> str:
-        """Why it comes after those without errors; "" if it does not."""
-        errors = sum(run.error_count for run in self.runs)
-        said = [counted(errors, "error")] if errors else []
-        said += [f"{self.count('failed')} failed"] if self.count("failed") else []
-        said += [f"{self.count('void')} void"] if self.count("void") > len(self.good) else []
-        return ", ".join(said)
-
-    def values(self, of: Values) -> list[float]:
-        return [value for run in self.good if (value := of(run)) is not None]
-
-    def share(self, holds: Callable[[Run], bool]) -> str:
-        """k/n runs: those that are good and for which it holds, of all that were tried."""
-        tried = [run for run in self.runs if run.verdict != "unsupported"]
-        return f"{sum(run.verdict == 'ok' and holds(run) for run in tried)}/{counted(len(tried), 'run')}"
 
 
 @dataclass(frozen=True)
@@ -77,8 +30,10 @@ class Answer:
     tie: bool = False
 
 
-def answer(rule: Rule, candidates: Sequence[Candidate]) -> Answer:
-    """What the rule picks of `candidates`, and why."""
+def answer(rule: Rule, candidates: Sequence[Candidate], others: Sequence[Candidate] = ()) -> Answer:
+    """What the rule picks of `candidates`, and why. `others`: those that the need rules out, however good they are;
+    what that costs is said.
+    """
     good = [candidate for candidate in candidates if candidate.good]
     clean = [candidate for candidate in good if not candidate.blemish]
     out = ", ".join(f"{c.name} ({', '.join(_lost(c))})" for c in candidates if not c.good)
@@ -89,7 +44,8 @@ def answer(rule: Rule, candidates: Sequence[Candidate]) -> Answer:
     aside = f"; behind for errors: {behind}" if behind else ""
     aside += f"; no good run: {out}" if out else ""
     found = _bounded(rule, left) if rule.bounded_by else _ranked(rule, left)
-    return Answer(found.picks, found.because + aside, found.support, found.tie)
+    beaten = against_the_rest(rule, found.picks[0], others) if found.picks and others else ""
+    return Answer(found.picks, found.because + beaten + aside, found.support, found.tie)
 
 
 def _lost(candidate: Candidate) -> list[str]:
@@ -163,6 +119,8 @@ def _ranked(rule: Rule, candidates: Sequence[Candidate]) -> Answer:
     digits = digits_for(medians.values()) if not rule.smallest and metric else 0
     text = {id(c): _valued(c, of, digits) for c in known}
     first = f"{say} {text[id(best)]}{unit}".strip()
+    if not others and len(rule.among) == 1:
+        return Answer([best], first, best.share(lambda run: of(run) is not None))
     if not others:
         return Answer((), f"only {best.name} was measured: {first}")
     against = ", ".join(f"{number(medians[id(c)], digits)} ({c.name})" for c in others)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from runner.report.compare import named
+from runner.report.figures import number, ratio
 from runner.report.rows import Row, Rows
 from runner.report.table import Cell, Column, figure, middle
 
@@ -33,3 +35,32 @@ def cells(row: Row) -> dict[str, Cell]:
         "wire_out_bytes": middle(row.estimate("wire_out_bytes"), 1),
         "framing_bytes": figure(wire.median - payload.median if wire and payload else None, 1),
     }
+
+
+def as_text(rows: Rows) -> list[str]:
+    """What it costs to carry a binary codec as text, where a protocol says that it does so and the bytes show it:
+    what arrived is 4/3 of the payload or more. Beside it, what the others need for the same codec.
+    """
+    notes = []
+    for group in rows.comparable():
+        sides = [(side, *found) for side in named(group) if (found := _per_item(side.row))]
+        for side, payload, received in sides:
+            if "base64" not in str(side.row.first.facts.get("wire_type", "")) or received < payload * 4 / 3:
+                continue
+            same = [
+                f"{number(theirs, 1)} ({other.row.first.protocol})"
+                for other, _, theirs in sides
+                if other.row.first.codec == side.row.first.codec and other.row.key[4:] == side.row.key[4:]
+                if other is not side
+            ]
+            notes.append(
+                f"{side.name}: {number(payload, 1)} bytes of payload travel as {number(received, 1)}, "
+                f"{ratio(received / payload)}, because base64 makes four of three"
+                + (f"; with the same codec: {', '.join(same)}" if same else "")
+            )
+    return notes
+
+
+def _per_item(row: Row) -> tuple[float, float] | None:
+    payload, received = row.estimate("payload_bytes"), row.estimate("wire_in_bytes")
+    return (payload.median, received.median) if payload and received else None

@@ -84,7 +84,7 @@ def build(context: Context) -> Table | None:
     notes += disturbed(rows)
     notes += filter(None, [FLOOR, rows.floor_note("us_per_message")] if rows.has_floor() else [])
     notes.append(READING)
-    notes += [wire.WIRE] if wire.measured(rows) else []
+    notes += [*wire.as_text(rows), wire.WIRE] if wire.measured(rows) else []
     notes += [NO_ERRORS] if rows.faultless else []
     if any(row["client_held_max_messages"].text == DASH for row in made):
         notes.append("client held max: a dash where the library hides its queue")
