@@ -37,7 +37,7 @@ class BlockingApplication:
         """One request."""
         try:
             path, _, query = environ["REQUEST_URI"].partition("?")
-            route, symbol = self._routes.find(environ["REQUEST_METHOD"], path)
+            route, symbol = self._routes.find(environ["REQUEST_METHOD"], path, query.encode("latin-1"))
             method = route.method
             if method.shape is Shape.SERVER_STREAM:
                 request = self._request(route, symbol, query, environ)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from adapters.api import Adapter, BlockingPeer, CallFailed, Message, Method
 from adapters.messages import Credit, Produced
 from runner.bulk import DOWNLOADS, UPLOADS, order_messages, received_blocking
+from runner.paging import made_so_far, quote_page
 from runner.quotes import quote
 from runner.service import WORKED, YIELD_EVERY, Service, service_of
 
@@ -42,6 +43,10 @@ class BlockingService(BlockingPeer):
         """Raises CallFailed("not_found") for a method that is not served."""
         if method.name == "produced":
             return Produced(self.produced)
+        if method.name == "quotes.page":
+            page = quote_page(request)
+            self.produced = made_so_far(request, page, self.produced)
+            return page
         return self._answers.answer(method, request)
 
     def client_stream(self, method: Method, requests: Iterator[Message]) -> Message:

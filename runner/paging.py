@@ -27,6 +27,11 @@ def quote_page(request: PageRequest) -> QuotePage:
     return QuotePage([quote(request.symbol, seq) for seq in range(first, first + request.limit)])
 
 
+def made_so_far(request: PageRequest, page: QuotePage, produced: int) -> int:
+    """Quotes made with this page: the first one starts the count, every other one goes on with it."""
+    return len(page.items) + (produced if request.after >= 0 else 0)
+
+
 async def paged(
     peer: Peer, symbol: str, page: int, waiting: deque[Message], count: int | None = None
 ) -> AsyncGenerator[Quote, None]:

@@ -42,7 +42,7 @@ from runner.bulk import (
     received,
     received_stream,
 )
-from runner.paging import quote_page
+from runner.paging import made_so_far, quote_page
 from runner.quotes import quote
 
 if TYPE_CHECKING:
@@ -127,9 +127,8 @@ class Service(Peer):
         return quote(request.symbol, request.seq)
 
     def _page(self, request: PageRequest) -> QuotePage:
-        """The first page starts the count of what was made, every other one goes on with it."""
         page = quote_page(request)
-        self.produced = len(page.items) + (self.produced if request.after >= 0 else 0)
+        self.produced = made_so_far(request, page, self.produced)
         return page
 
     def _echo(self, request: Body) -> Body:

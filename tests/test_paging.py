@@ -12,8 +12,10 @@ import pytest
 from adapters.api import CallFailed, Message, Method
 from adapters.codecs import CODECS
 from adapters.http import Http
+from adapters.http_threads import HttpThreads
 from adapters.messages import METHODS, PageRequest, Produced, Quote, QuotePage
 from adapters.sse import Sse
+from runner.blocking import BlockingService
 from runner.operations.api import Raw
 from runner.operations.watch import Watch, watch
 from runner.paging import PAGE_MAX, page_bytes, paged
@@ -190,10 +192,10 @@ def test_the_largest_message_is_a_page(operation: str) -> None:
 # What a stranger sees
 
 
-@pytest.mark.parametrize("kind", [Http, Sse])
-async def test_pages_over_http(kind: Any) -> None:
+@pytest.mark.parametrize(("kind", "service"), [(Http, Service), (Sse, Service), (HttpThreads, BlockingService)])
+async def test_pages_over_http(kind: Any, service: Any) -> None:
     adapter = kind(codec=CODECS["json"](), max_message_bytes=2**20)
-    async with adapter.serve(Service(), ANY_PORT) as server:
+    async with adapter.serve(service(), ANY_PORT) as server:
 
         async def seqs(query: str) -> list[int]:
             reply = await fetch(server.address, f"/quotes/AAPL{query}")
@@ -206,6 +208,9 @@ async def test_pages_over_http(kind: Any) -> None:
         assert await seqs("?after=41") == list(range(42, 142))
         for one in ("", "?seq=42"):
             assert json.loads((await fetch(server.address, f"/quotes/AAPL{one}")).body)["seq"] == 42
+        assert await seqs("?limit=7") == list(range(7))
+        assert await seqs("?limit=7&after=6") == list(range(7, 14))
+        assert (await fetch(server.address, "/produced")).body == b'{"produced":14}'
 
 
 @pytest.mark.parametrize(
