@@ -12,7 +12,7 @@ import re
 import socket
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from rsocket.error_codes import ErrorCode
 from rsocket.exceptions import RSocketProtocolError
@@ -90,6 +90,20 @@ def too_large(size: int, limit: int) -> Unsupported:
     return Unsupported(f"a message of {size:,} bytes is over the limit of {limit:,}")
 
 
+class Writer(Protocol):
+    """What a connection is dropped and waited for by: asyncio.StreamWriter, or a WebSocket that looks like one."""
+
+    @property
+    def transport(self) -> Any:
+        """Of asyncio."""
+
+    def get_extra_info(self, name: str) -> Any:
+        """What the transport knows by this name."""
+
+    async def drain(self) -> None:
+        """Wait while the transport's buffer is over its high-water mark."""
+
+
 class CoalescingTCP(TransportTCP):  # type: ignore[misc]  # the library has no types
     """One write for all the frames that wait, where the library's own transport makes two or three for each."""
 
@@ -127,7 +141,7 @@ class CoalescingTCP(TransportTCP):  # type: ignore[misc]  # the library has no t
 
 
 class Wire:
-    """A TCP connection and the library's socket on it.
+    """A connection and the library's socket on it.
 
     `lost`: why it is over, None while it is not. `limit`: the largest message in bytes, either way. `tasks`: where
     the tasks of its calls are while they run. `on_lost` is called once, with the reason.
@@ -137,7 +151,7 @@ class Wire:
 
     def __init__(
         self,
-        writer: asyncio.StreamWriter,
+        writer: Writer,
         codec: Codec,
         limit: int,
         tasks: set[asyncio.Task[Any]],

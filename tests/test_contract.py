@@ -58,6 +58,8 @@ def variants() -> dict[str, dict[str, Any]]:
         found[name] = knobs
         if "engine" in knobs:
             found[f"{name}-coalescing"] = {**knobs, "engine": "coalescing"}
+        if "transport" in knobs:
+            found[f"{name}-websocket"] = {**knobs, "transport": "websocket"}
         if "parser" in knobs:
             found[f"{name}-h11"] = {**knobs, "parser": "h11"}
     return found
