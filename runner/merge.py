@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
-from runner.store import StoreError, open_store
+from runner.command_line import Parser, answer
+from runner.store import open_store
 from runner.store.located import without_password
 from runner.store.merge import Merged, check_sources, merge
 
 EXAMPLES = """\
-Examples
   bakeoff merge laptop.db desktop.db                      both into results.db
   bakeoff merge laptop.db --db all.db                     into another file, made if it is not there
   bakeoff merge results.db.unsaved-01M8QKJZJ60E2R48.json  a run that could not be saved
@@ -20,28 +18,16 @@ Examples
 Merging the same again changes nothing. The merged files stay as they are."""
 
 
-class _Usage(Exception):
-    """A mistake in the command line."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _Usage(message)
-
-
 def main(argv: Sequence[str]) -> int:
     """The words after `bakeoff merge`. Returns the exit code: 0, or 2, one line on stderr and nothing merged."""
-    try:
-        asked = _parser().parse_args(argv)
-        check_sources(asked.sources)
-        with open_store(asked.db) as store:
-            done = merge(store, asked.sources)
-            shown = store.shown
-    except SystemExit as leaving:  # --help
-        return int(leaving.code or 0)
-    except (_Usage, StoreError) as error:
-        print(f"bakeoff merge: {error}", file=sys.stderr)
-        return 2
+    return answer(_parser(), argv, _answer)
+
+
+def _answer(asked: argparse.Namespace) -> int:
+    check_sources(asked.sources)
+    with open_store(asked.db) as store:
+        done = merge(store, asked.sources)
+        shown = store.shown
     for source, merged in zip(asked.sources, done, strict=True):
         print(f"{shown}: {told(merged)} from {without_password(source)}")
     return 0
@@ -57,16 +43,9 @@ def _counted(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="bakeoff merge",
-        description="Bring sweeps and their runs, samples included, into a database.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def _parser() -> Parser:
+    parser = Parser("merge", "Bring sweeps and their runs, samples included, into a database.", EXAMPLES)
     parser.add_argument(
         "sources", nargs="+", metavar="FILE", help="a database (path or URL), or a run that could not be saved"
     )
-    parser.add_argument("--db", default="results.db", metavar="PATH|URL", help="into this (default: results.db)")
     return parser

@@ -270,7 +270,7 @@ def test_a_database_is_not_merged_into_itself(path: Path, capsys: pytest.Capture
 
 
 def test_a_mistake_in_the_command_line_is_one_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert refusal(capsys) == "the following arguments are required: FILE"
+    assert refusal(capsys) == "the following arguments are required: FILE (bakeoff merge --help)"
 
 
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:

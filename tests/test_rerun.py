@@ -26,6 +26,7 @@ def stored(overrides: Sequence[str] = (), **changes: Any) -> Stored:
         "overrides": list(overrides),
         "config": CONFIG,
         "conditions": CONDITIONS,
+        "findings": {},
         "machine": ENVIRONMENT,
         "started_at": datetime(2026, 3, 1, tzinfo=UTC),
     }

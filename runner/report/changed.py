@@ -8,20 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from runner.report.stored import Stored, flatten, said
+from runner.report.stored import TOLD_BY_COLUMNS, Stored, flatten, said
 
 # Facts of a moment, wherever they are recorded.
 _MOMENTARY = re.compile(
     r"load_?average|loadavg|mhz|uptime|available|free_|temperature|(server|driver)_cpus|peers_seen"
 )
-# Keys of the configuration that do not change what one run measures. Protocol and codec are told by their columns,
-# their knobs and the variant; a drawn seed is a new one each time.
-_NOT_A_SETTING = re.compile(
-    r"plan\..*|.*\b_target_|.*\bseed|(storage|record|report|repeats|fail_fast|suite|label|port)\b.*"
-)
-_TOLD_BY_COLUMNS = ("scenario", "label", "operation", "protocol", "engine", "codec", "variant", "connections")
 
 
 @dataclass(frozen=True)
@@ -36,32 +31,26 @@ class Change:
         return f"{self.key} {self.before or '(none)'} -> {self.after or '(none)'}"
 
 
-def settings(run: Stored) -> dict[str, str]:
-    """What was asked for: columns that name the cell, and every dotted key of its configuration that may matter."""
-    flat: dict[str, Any] = {}
-    flatten("", run.row["config"], flat)
-    found = {key: said(value) for key, value in flat.items() if not _NOT_A_SETTING.fullmatch(key)}
-    return {name: said(run.row[name]) for name in _TOLD_BY_COLUMNS} | {
-        key: value
-        for key, value in found.items()
-        if key not in ("scenario", "protocol.name", "codec.name", "load.connections")
-    }
+def settings(run: Stored) -> Mapping[str, str]:
+    """What was asked for."""
+    return run.settings
 
 
 def conditions(run: Stored) -> dict[str, str]:
     """What was found beside what was asked for, placement included."""
     flat: dict[str, Any] = {"placement": run.row["placement"]}
     flatten("", run.row["conditions"], flat)
-    return {
-        key: said(value)
-        for key, value in flat.items()
-        if not _MOMENTARY.search(key) and key not in _TOLD_BY_COLUMNS
-    }
+    return {key: said(value) for key, value in flat.items() if not _momentary(key) and key not in TOLD_BY_COLUMNS}
 
 
 def machine(run: Stored) -> dict[str, str]:
     """The machine and the versions."""
-    return {key: said(value) for key, value in run.row["machine"].items() if not _MOMENTARY.search(key)}
+    return {key: said(value) for key, value in run.row["machine"].items() if not _momentary(key)}
+
+
+@cache
+def _momentary(key: str) -> bool:
+    return _MOMENTARY.search(key) is not None
 
 
 def changes(before: Iterable[Mapping[str, str]], after: Iterable[Mapping[str, str]]) -> list[Change]:

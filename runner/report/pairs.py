@@ -20,8 +20,6 @@ from runner.report.stored import Stored, said, stored_runs
 from runner.store import schema
 
 GOOD = "ok"
-# What identifies a cell and is a finding where the configuration was not recorded.
-_FOUND = ("producer", "consumer", "message", "shape", "sender")
 # Told by the columns engine, codec and variant.
 _KNOBS = ("protocol.", "codec.")
 
@@ -109,7 +107,7 @@ class Pair:
         """Settings and conditions that are not the same; the machine and its versions are another matter."""
         found = [
             change
-            for facts in (_identity, conditions)
+            for facts in (settings, conditions)
             for change in changes(map(facts, self.base.good), map(facts, self.new.good))
             if change.key != "label"
         ]
@@ -159,17 +157,14 @@ def paired(base: Measured, new: Measured) -> Pairs:
         pairs += [Pair(cell, other[key]) for key, cell in one.items() if key in other]
         only_base += [cell for key, cell in one.items() if key not in other]
         only_new += [cell for key, cell in other.items() if key not in one]
-    before = [machine(run) for pair in pairs for run in pair.base.good]
-    after = [machine(run) for pair in pairs for run in pair.new.good]
+    before = _machines(run for pair in pairs for run in pair.base.good)
+    after = _machines(run for pair in pairs for run in pair.new.good)
     return Pairs(pairs, only_base, only_new, changes(before, after))
 
 
-def _identity(run: Stored) -> dict[str, str]:
-    found = settings(run)
-    for name in _FOUND:
-        if name in run.row["findings"]:
-            found.setdefault(f"operation.{name}", said(run.row["findings"][name]))
-    return found
+def _machines(runs: Iterable[Stored]) -> list[dict[str, str]]:
+    """Each once: thousands of runs share one."""
+    return [machine(run) for run in {run.row["environment_hash"]: run for run in runs}.values()]
 
 
 def _grouped(runs: Iterable[Stored]) -> dict[tuple[str, ...], list[Stored]]:
@@ -182,14 +177,14 @@ def _grouped(runs: Iterable[Stored]) -> dict[tuple[str, ...], list[Stored]]:
 
 def _swept(runs: Sequence[Stored]) -> list[str]:
     """The keys that have several values among `runs`. One that only some have, has several."""
-    identities = [_identity(run) for run in runs]
-    keys = dict.fromkeys(key for found in identities for key in found if not key.startswith(_KNOBS))
-    return [key for key in keys if len({found.get(key) for found in identities}) > 1]
+    identities = [run.settings for run in runs]
+    keys = dict.fromkeys(key for found in identities for key in found)
+    return [key for key in keys if not key.startswith(_KNOBS) and len({found.get(key) for found in identities}) > 1]
 
 
 def _cells(side: Measured, runs: Sequence[Stored], swept: Sequence[str]) -> list[CellRuns]:
     found: dict[tuple[str, ...], list[Stored]] = {}
     for run in runs:
-        identity = _identity(run)
+        identity = run.settings
         found.setdefault(tuple(identity.get(key, "") for key in swept), []).append(run)
     return [CellRuns(side, list(group), dict(zip(swept, key, strict=True))) for key, group in found.items()]

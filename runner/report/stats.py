@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -128,10 +129,19 @@ def _median(values: Sequence[float]) -> float:
 def _medians(values: Sequence[float], stream: int) -> NDArray[np.float64]:
     """The medians of RESAMPLES draws of len(values) runs with replacement (percentile bootstrap)."""
     ordered = np.sort(np.asarray(values, dtype=float))
-    n = len(ordered)
-    draws = np.random.default_rng([SEED, stream, n]).integers(0, n, size=(RESAMPLES, n))
-    medians: NDArray[np.float64] = np.median(ordered[draws], axis=1)
+    low, high = _middles(stream, len(ordered))
+    medians: NDArray[np.float64] = (ordered[low] + ordered[high]) / 2
     return medians
+
+
+@cache
+def _middles(stream: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ranks of the two middle values of each draw (one rank twice for odd n): of sorted values, a draw's median
+    is that at the median of its ranks. Drawn once, for thousands of cells have the same n.
+    """
+    draws = np.random.default_rng([SEED, stream, n]).integers(0, n, size=(RESAMPLES, n))
+    ranks = np.sort(draws, axis=1)
+    return ranks[:, (n - 1) // 2], ranks[:, n // 2]
 
 
 def _interval(values: NDArray[np.float64]) -> tuple[float, float]:

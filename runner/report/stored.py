@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -37,6 +37,16 @@ COLUMNS = [
     "duration_s",
 ]
 
+# Keys of the configuration that do not change what one run measures. Protocol and codec are told by their columns,
+# their knobs and the variant; a drawn seed is a new one each time.
+_NOT_A_SETTING = re.compile(
+    r"plan\..*|.*\b_target_|.*\bseed|(storage|record|report|repeats|fail_fast|suite|label|port)\b.*"
+)
+TOLD_BY_COLUMNS = ("scenario", "label", "operation", "protocol", "engine", "codec", "variant", "connections")
+_TOLD_ALREADY = ("scenario", "protocol.name", "codec.name", "load.connections")
+# What identifies a cell and is a finding where the configuration was not recorded.
+_FOUND = ("producer", "consumer", "message", "shape", "sender")
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -54,6 +64,25 @@ class Stored:
         found = {**self.row["machine"], **self.row["conditions"]}
         flatten("", self.row["config"], found)
         return {**found, **self.row["findings"], **{name: self.row[name] for name in COLUMNS}}
+
+    @cached_property
+    def settings(self) -> Mapping[str, str]:
+        """What was asked for: columns that name the cell, and every dotted key of its configuration that may matter
+        to what was measured.
+        """
+        flat: dict[str, Any] = {}
+        flatten("", self.row["config"], flat)
+        found = {name: said(self.row[name]) for name in TOLD_BY_COLUMNS}
+        found |= {key: said(value) for key, value in flat.items() if _is_setting(key)}
+        for name in _FOUND:
+            if name in self.row["findings"]:
+                found.setdefault(f"operation.{name}", said(self.row["findings"][name]))
+        return found
+
+
+@cache
+def _is_setting(key: str) -> bool:
+    return key not in _TOLD_ALREADY and not _NOT_A_SETTING.fullmatch(key)
 
 
 @dataclass(frozen=True)
