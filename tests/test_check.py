@@ -89,6 +89,22 @@ def test_a_rule_that_matches_nothing_is_broken(bakeoff: Bakeoff, check: Check) -
     ]
 
 
+def test_settings_and_columns_may_be_compared_with_numbers(bakeoff: Bakeoff, check: Check) -> None:
+    bakeoff.write(calls(300, connections=16, config={"load": {"connections": 16}}))
+    rules = "  - connections < 16\n  - load.connections <= 16\n  - connections = 1.6e1\n  - loop < 5\n  - cpus != 3"
+
+    assert check(rules, code=1) == [
+        "broken  connections < 16",
+        "          request_response grpc: 16 in 5 of 5 runs",
+        "holds   load.connections <= 16: 1 cell",
+        "holds   connections = 1.6e1: 1 cell",
+        "broken  loop < 5",
+        "          request_response grpc: uvloop in 5 of 5 runs",
+        "holds   cpus != 3: 1 cell",
+        "2 of 5 rules broken",
+    ]
+
+
 def test_what_was_not_measured_or_went_wrong_does_not_pass(bakeoff: Bakeoff, check: Check) -> None:
     few = [latency_run("rsocket", 0, 300, p99_us=None)]
     failed = [latency_run("websocket", 0, verdict="failed", reason="the server exited with 1")]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from runner.report.figures import counted, digits_for, listed, number
 from runner.report.pairs import CellRuns, Measured, Pair, cells, paired
@@ -134,10 +135,15 @@ def _has(cell: CellRuns, name: str) -> bool:
 
 
 def _word(rule: Rule, cell: CellRuns) -> str | None:
-    """Every run must have the word; runs that are not good have no findings, which breaks the rule as well."""
-    wanted = rule.comparison != "!="
-    bad = [run for run in cell.runs if same(run.known.get(rule.metric), said(rule.limit)) != wanted]
+    """Every run must have it; runs that are not good have no findings, which breaks the rule as well."""
+    bad = [run for run in cell.runs if not _is(rule, run.known.get(rule.metric))]
     if not bad:
         return None
     seen = dict.fromkeys(said(run.known.get(rule.metric)) or f"none ({run.row['verdict']})" for run in bad)
     return f"{cell.name}: {listed(seen, 'or')} in {len(bad)} of {counted(len(cell.runs), 'run')}"
+
+
+def _is(rule: Rule, value: Any) -> bool:
+    if rule.comparison in ("=", "==", "!="):
+        return same(value, said(rule.limit)) == (rule.comparison != "!=")
+    return isinstance(value, int | float) and rule.holds(float(value))
