@@ -106,7 +106,7 @@ def table(found: Pairs, rows: Sequence[Contrast]) -> Table:
     return Table(
         "compare",
         "COMPARE",
-        f"{counted(len(found.pairs), 'cell')} in both sweeps; {counts or 'nothing was measured in both'}",
+        f"{counted(len(found.pairs), 'cell')} in both sweeps; {counts or 'no good runs on both sides'}",
         [],
         _columns(made),
         made,
