@@ -12,6 +12,8 @@ from typing import NoReturn, TextIO
 
 from runner.report import header, needs, published
 from runner.report.context import OPERATIONS, Context
+from runner.report.file import check_writable, write_page
+from runner.report.pictures import PICTURES
 from runner.report.read import ReportError, Sweep, open_report, sweep_named, sweeps
 from runner.report.render import FORMATS, Report, Section, comma_separated, javascript, markdown, text
 from runner.report.table import Table
@@ -85,8 +87,14 @@ def _parser() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--sweep", metavar="ID", help="this sweep; the beginning of its id is enough")
     which.add_argument("--all", action="store_true", help="every sweep, one after the other, the oldest first")
-    parser.add_argument(
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
         "--format", choices=FORMATS, default="text", help="csv takes one table name; csv and json are not rounded"
+    )
+    how.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write the tables and their pictures to one file that opens offline; what FILE held is replaced",
     )
     parser.add_argument(
         "--explain", action="store_true", help="also why: every check of every verdict, every comparison"
@@ -112,6 +120,8 @@ def _table(name: str) -> str:
 
 
 def _check(asked: argparse.Namespace, names: Sequence[str]) -> None:
+    if asked.html is not None:
+        check_writable(asked.html)
     if asked.format == "csv" and len(names) != 1:
         raise _Usage(f"--format csv takes one table; name one of: {', '.join(TABLES)}")
 
@@ -125,7 +135,10 @@ def _report(asked: argparse.Namespace, names: Sequence[str]) -> str:
             raise ReportError(f"{_shown(asked.db)} holds no sweep yet; run bakeoff first")
         else:
             chosen = known if asked.all else known[-1:]
-        made = built(chosen, _shown(asked.db), names, asked.published, WHY if asked.explain else ())
+        why = WHY if asked.explain else ()
+        made = built(chosen, _shown(asked.db), names, asked.published, why, pictures=asked.html is not None)
+    if asked.html is not None:
+        return write_page(made, asked.html)
     writers: dict[str, Callable[[Report], str]] = {
         "text": lambda report: text(report, terminal_width()),
         "md": markdown,
@@ -141,9 +154,12 @@ def built(
     names: Sequence[str],
     published_names: str,
     more: Sequence[str] = (),
+    pictures: bool = False,
 ) -> Report:
     """The sections; without `names` every table that has data, with them these, empty where only some of the sweeps
-    have data. `more`: further tables, where they have data. Raises ReportError for one that has data in none.
+    have data. `more`: further tables, where they have data. `pictures`: those of the tables as well.
+
+    Raises ReportError for a table that has data in none.
     """
     rules, sources = needs.load(), published.load(published_names)
     sections = []
@@ -158,6 +174,7 @@ def built(
             for name, table in built
             if name in names or (table and (table.by_itself or name in more))
         ]
+        drawn = [PICTURES[table.name] for table in tables if pictures and table.name in PICTURES]
         sections.append(
             Section(
                 sweep.sweep_id,
@@ -165,6 +182,7 @@ def built(
                 header.facts(sweep, database),
                 tables,
                 header.attention(sweep),
+                [picture for make in drawn if (picture := make(context))],
             )
         )
     if missing := [name for name in names if name not in found]:

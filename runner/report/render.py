@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from runner.report.layout import table_text, wrap
+from runner.report.pictures.chart import Picture
 from runner.report.table import Cell, Column, Table, Value
 
 FORMATS = ("text", "md", "csv", "json")
@@ -23,13 +24,17 @@ FORMATS = ("text", "md", "csv", "json")
 
 @dataclass(frozen=True)
 class Section:
-    """One sweep: its header as `lines` of parts and as `facts`, its tables, and what needs attention."""
+    """One sweep: its header as `lines` of parts and as `facts`, its tables, and what needs attention.
+
+    `pictures`: of the tables, where they were asked for.
+    """
 
     sweep_id: str
     lines: Sequence[Sequence[str]]
     facts: Mapping[str, object]
     tables: Sequence[Table]
     attention: Sequence[str]
+    pictures: Sequence[Picture] = ()
 
 
 @dataclass(frozen=True)

@@ -129,11 +129,12 @@ class Rows:
                 return found if found and found.claimed is not None else None
         return None
 
-    def differing(self, row: Row) -> str:
-        """The conditions of `row` that not all rows share, in words; "" if there are none."""
+    def differing(self, row: Row, but: Sequence[str] = ()) -> str:
+        """The conditions of `row` that not all rows share, in words, without those `but`; "" if there are none."""
         said = (
             c.words(row.under) or f"{Column(c.key, c.head).line} {_said(row.under[c.key]).text}"
             for c in self.varying
+            if c.key not in but
         )
         return ", ".join(said)
 

@@ -78,7 +78,7 @@ def build(context: Context) -> Table | None:
 def curve(context: Context) -> Table | None:
     """Every rate that was tried, in ascending order; of repeats, those of the run in the middle."""
     rows = context.rows(OPERATION)
-    found = [(row, run) for row in rows.all if (run := _in_the_middle(row))]
+    found = [(row, run) for row in rows.all if (run := in_the_middle(row))]
     if not found:
         return None
     made = [
@@ -100,7 +100,7 @@ def curve(context: Context) -> Table | None:
     )
 
 
-def _in_the_middle(row: Row) -> Run | None:
+def in_the_middle(row: Row) -> Run | None:
     """The run with the median of the sustained rates (the lower one of two)."""
     runs = sorted((run for run in row.runs if run.steps), key=lambda run: run.metric("sustained_per_s") or 0.0)
     return runs[(len(runs) - 1) // 2] if runs else None
