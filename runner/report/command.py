@@ -78,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="bakeoff report",
         description="Print the tables of a sweep in the database: the last one, unless told otherwise.",
         epilog=f"Text is laid out for the terminal, or for {PIPED_WIDTH} columns where the output is no terminal; "
-        "COLUMNS=n in the environment decides otherwise. There is no colour, and nothing is ever cut.",
+        "COLUMNS=n in the environment decides otherwise. There is no colour, and nothing is ever cut. "
+        "Examples: bakeoff report stream choosing; bakeoff report --html report.html",
         allow_abbrev=False,
     )
     parser.add_argument(
