@@ -247,6 +247,7 @@ class Adapter(ABC):
     in_process: ClassVar[bool] = False  # no wire: the driver hosts both ends
     multiplexes: ClassVar[bool] = False  # one connection can carry several calls at once
     blocking: ClassVar[bool] = False  # serve() takes a BlockingPeer
+    speaks_http: ClassVar[bool] = False  # any HTTP/1.1 client can ask it
     model: ClassVar[str] = "event loop"  # how the server does many things at once: this, or "threads"
     engine: str  # which implementation; an instance attribute where a knob chooses it
     workers: int | None = None  # threads of the server's pool; None where it has none

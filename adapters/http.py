@@ -23,6 +23,7 @@ class Http(Adapter):
     """`parser`: what uvicorn reads requests with, httptools (native) or h11 (pure Python)."""
 
     shapes = frozenset({Shape.UNARY, Shape.SERVER_STREAM, Shape.CLIENT_STREAM})
+    speaks_http = True
     default_codec = "json"
     facts = Facts(
         library="uvicorn",

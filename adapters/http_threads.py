@@ -28,6 +28,7 @@ class HttpThreads(Adapter):
     """
 
     shapes = frozenset({Shape.UNARY, Shape.SERVER_STREAM, Shape.CLIENT_STREAM})
+    speaks_http = True
     default_codec = "json"
     facts = Facts(
         library="waitress",

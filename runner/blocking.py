@@ -33,6 +33,12 @@ class BlockingService(BlockingPeer):
         self._mark = mark
         self.produced = 0
         self._buffer: deque[Message] = deque()
+        self._counting = threading.Lock()
+
+    @property
+    def hellos(self) -> int:
+        """Calls of `hello` that were answered."""
+        return self._answers.hellos
 
     @property
     def outbound(self) -> int:
@@ -47,6 +53,9 @@ class BlockingService(BlockingPeer):
             page = quote_page(request)
             self.produced = made_so_far(request, page, self.produced)
             return page
+        if method.name == "hello":
+            with self._counting:
+                return self._answers.answer(method, request)
         return self._answers.answer(method, request)
 
     def client_stream(self, method: Method, requests: Iterator[Message]) -> Message:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import time
 from array import array
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,7 @@ from runner.drive import Drive, Stalled
 from runner.host import machine_ticks, pin, process_facts, rss_bytes, run_loop, stolen, usage
 from runner.operations.api import Raw
 from runner.quotes import quote
+from runner.samples import FOLD_FROM, Folded, fold
 from runner.server import server_counters, settle
 from runner.tcp import Carried, carried, spent_on_wire, tcp_queues
 from runner.timer import open_timer
@@ -146,12 +149,18 @@ async def _connected(
     return peers, None
 
 
-def pack(raw: Raw) -> dict[str, Any]:
-    """`raw` as JSON can carry it; samples as base64 of little-endian 64-bit integers."""
+def pack(raw: Raw, samples_max: int) -> dict[str, Any]:
+    """`raw` as JSON can carry it; samples as base64 of little-endian 64-bit integers. Of very many, at most
+    `samples_max` single ones.
+    """
+    many = {name: values for name, values in raw.samples.items() if len(values) > FOLD_FROM}
     samples = {
-        name: base64.b64encode(array("q", values).tobytes()).decode() for name, values in raw.samples.items()
+        name: base64.b64encode(array("q", values).tobytes()).decode()
+        for name, values in raw.samples.items()
+        if name not in many
     }
     return {
+        "folded": {name: dataclasses.asdict(fold(values, samples_max)) for name, values in many.items()},
         "window_ns": raw.window_ns,
         "samples": samples,
         "counts": raw.counts,
@@ -164,10 +173,16 @@ def pack(raw: Raw) -> dict[str, Any]:
 
 def unpack(packed: dict[str, Any]) -> Raw:
     """The inverse of `pack`."""
-    samples = {name: array("q", base64.b64decode(data)).tolist() for name, data in packed["samples"].items()}
+    samples: dict[str, Sequence[int]] = {
+        name: array("q", base64.b64decode(data)).tolist() for name, data in packed["samples"].items()
+    }
     series = {name: [(t_ns, value) for t_ns, value in points] for name, points in packed["series"].items()}
     plain = {name: packed[name] for name in ("window_ns", "counts", "errors", "facts", "usage")}
-    return Raw(**plain, samples=samples, series=series)
+    folded = {
+        name: Folded(**{**found, "counts": {int(value): n for value, n in found["counts"].items()}})
+        for name, found in packed["folded"].items()
+    }
+    return Raw(**plain, samples=samples, series=series, folded=folded)
 
 
 async def _drive(setup: dict[str, Any], control: Control) -> None:
@@ -200,7 +215,7 @@ async def _drive(setup: dict[str, Any], control: Control) -> None:
             spent = {key: gate.after[key] - gate.before[key] for key in gate.after if key != "peak_rss_bytes"}
             spent |= {"peak_rss_bytes": gate.after.get("peak_rss_bytes", 0), **gate.wire}
             drive.raw.usage["driver"] = spent
-            control.say("result", raw=pack(drive.raw))
+            control.say("result", raw=pack(drive.raw, cell.record.samples_max))
     except Unsupported as exc:
         control.say("failed", verdict="unsupported", reason=str(exc))
     except (AdapterError, CodecError, Refused, Stalled) as exc:

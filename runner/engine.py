@@ -144,6 +144,7 @@ def run(
         findings=summary.findings,
         errors=raw.errors,
         samples=raw.samples,
+        folded=raw.folded,
         checks=tuple(summary.checks),
         series=summary.series,
     )
@@ -252,6 +253,7 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
         ready = _event(server, None, "ready", limits.start_s, "limits.start_s")
         if ready["run"] != nonce:
             raise RunEnded("failed", f"the server answers for run {ready['run']!r}, not for this one")
+        at = ready
         driver.tell("connect", host=ready["host"], port=ready["port"])
     # Connecting has its own bound inside the driver; the warm-up is bounded by run_s.
     bound_s = limits.start_s + limits.connect_s + limits.run_s
@@ -283,6 +285,10 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
         after = server.ask("usage", ASK_S)
         usage["server"] = {key: after[key] - before[key] for key in after if key != "peak_rss_bytes"}
         usage["server"]["peak_rss_bytes"] = after["peak_rss_bytes"]
+        seen = server.ask("counters", ASK_S)
+        watched.counts |= {key: seen[key] for key in ("hellos", "peak_in_flight") if seen.get(key) is not None}
+        url = f"http://{at['host']}:{at['port']}/" if cell.adapter.speaks_http else None
+        watched.facts |= operation.afterwards(url, cell.load.connections, conditions["driver_cpus"])
     raw = unpack(_event(driver, server, "result", limits.run_s, "limits.run_s")["raw"])
     raw.usage |= usage
     raw.series |= watched.series

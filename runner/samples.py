@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 NS_PER_US = 1_000
 NS_PER_S = 1_000_000_000
 
 # A percentile needs samples beyond it to be more than the maximum: q -> the least n that it is quoted for.
-LEAST_N = {50.0: 1, 90.0: 10, 95.0: 20, 99.0: 100, 99.9: 1_000, 99.99: 10_000}
+LEAST_N = {50.0: 1, 75.0: 4, 90.0: 10, 95.0: 20, 99.0: 100, 99.9: 1_000, 99.99: 10_000}
+
+
+FOLD_FROM = 1_000_000  # samples; of more, single ones are capped, and the others counted by value
+_KEPT_BITS = 11  # 3 significant digits: 2,048 steps in each doubling
 
 
 def slots(count: int) -> array[int]:
@@ -21,9 +26,41 @@ def slots(count: int) -> array[int]:
     return array("q", bytes(8 * count))
 
 
-def filled(values: Iterable[int]) -> list[int]:
+def filled(values: array[int]) -> Sequence[int]:
     """The slots that were written, in order."""
+    if len(values) > FOLD_FROM:  # a list of so many would take five times their memory
+        return values if 0 not in values else array("q", (value for value in values if value))
     return [value for value in values if value]
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Many samples in little memory. `counts`: value cut to 3 significant digits -> how many; `n`, `total`, `least`
+    and `most` are exact. `kept`: every `every`-th sample as it was, in order.
+    """
+
+    n: int
+    total: int
+    least: int
+    most: int
+    counts: dict[int, int]
+    kept: list[int]
+    every: int
+
+    def __len__(self) -> int:
+        return self.n
+
+
+def fold(values: Sequence[int], keep: int) -> Folded:
+    """`values` (not empty, ns), with at most `keep` single ones."""
+    counts: dict[int, int] = {}
+    for value in values:
+        spare = value.bit_length() - _KEPT_BITS
+        cut = value >> spare << spare if spare > 0 else value
+        counts[cut] = counts.get(cut, 0) + 1
+    every = math.ceil(len(values) / keep) if keep else len(values) + 1
+    kept = list(values[::every]) if keep else []
+    return Folded(len(values), sum(values), min(values), max(values), counts, kept, every)
 
 
 def nearest_rank(ordered: Sequence[int], q: float) -> int | None:
@@ -40,13 +77,30 @@ def nearest_rank(ordered: Sequence[int], q: float) -> int | None:
     return ordered[max(rank, 1) - 1]
 
 
-def latency_measurements(values: Sequence[int]) -> dict[str, tuple[float, str]]:
+def folded_rank(values: Folded, q: float) -> int:
+    """`nearest_rank` of folded values: cut to 3 significant digits, so never more than 0.1 % below the sample."""
+    rank, seen = max(math.ceil(q * values.n / 100 - 1e-9), 1), 0
+    for value in sorted(values.counts):
+        seen += values.counts[value]
+        if seen >= rank:
+            return max(value, values.least)
+    return values.most
+
+
+PERCENTILES = {"p50_us": 50.0, "p75_us": 75.0, "p90_us": 90.0, "p99_us": 99.0, "p999_us": 99.9}
+
+
+def latency_measurements(values: Sequence[int] | Folded) -> dict[str, tuple[float, str]]:
     """p50_us ... max_us of nanosecond `values`; a percentile with too few samples is left out."""
+    if isinstance(values, Folded):
+        out = {name: (folded_rank(values, q) / NS_PER_US, "us") for name, q in PERCENTILES.items()}
+        out["mean_us"] = (values.total / values.n / NS_PER_US, "us")
+        out["max_us"] = (values.most / NS_PER_US, "us")
+        return out
     ordered = sorted(values)
     if not ordered:
         return {}
-    named = {"p50_us": 50.0, "p90_us": 90.0, "p99_us": 99.0, "p999_us": 99.9}
-    found = {name: nearest_rank(ordered, q) for name, q in named.items()}
+    found = {name: nearest_rank(ordered, q) for name, q in PERCENTILES.items()}
     out = {name: (value / NS_PER_US, "us") for name, value in found.items() if value is not None}
     out["mean_us"] = (sum(ordered) / len(ordered) / NS_PER_US, "us")
     out["max_us"] = (ordered[-1] / NS_PER_US, "us")

@@ -38,6 +38,8 @@ def server_counters(service: Service | BlockingService, served: Served) -> dict[
         "t_ns": time.perf_counter_ns(),
         "cpu_ns": time.process_time_ns(),
         "produced": service.produced,
+        "hellos": service.hellos,
+        "peak_in_flight": getattr(service, "peak_in_flight", None),
         "outbound": service.outbound,
         "backlog_messages": None if backlog is None else backlog.messages,
         "backlog_bytes": None if backlog is None else backlog.size_bytes,

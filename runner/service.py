@@ -69,6 +69,7 @@ class Service(Peer):
         self._mark = mark
         self._run = run
         self.produced = 0
+        self.hellos = 0  # calls of `hello` that were answered
         self._buffer: deque[Message] = deque()
         self._unary: dict[str, Callable[[Any], Message]] = {
             "quote": self._quote,
@@ -135,6 +136,7 @@ class Service(Peer):
         return request
 
     def _hello(self, _: Empty) -> Body:
+        self.hellos += 1
         return HELLO
 
     def _produced(self, _: Empty) -> Produced:

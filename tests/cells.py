@@ -16,6 +16,7 @@ CONF = Path(__file__).parent.parent / "conf"
 FEW = {
     "request_response": {"count": 20, "warmup": 5},
     "stream": {"count": 200, "warmup": 20},
+    "hello": {"requests": 60, "warmup": 6},
     "call_overhead": {"count": 20, "warmup": 5},
     "stream_overhead": {"count": 200, "warmup": 20},
     "payload": {"loops": 50},

@@ -33,6 +33,8 @@ SMALL = {
 SMALL["upload"] = ["operation.records=500", "operation.warmup=100"]
 SMALL["upload,download"] = SMALL["upload"]
 SMALL["bulk"] = ["operation.records=1000", "operation.warmup=100", "repeats=1"]
+SMALL["hello"] = ["operation.requests=400", "operation.warmup=40"]
+SMALL["threads_vs_async"] = [*SMALL["hello"], "repeats=1"]
 SMALL["overhead"] = [*SMALL["stream"], "repeats=1"]
 OPEN_LOOP = {"load.rate": 20, "load.duration_s": 1.5}  # on a busy machine, too
 SMALL["article"] = [*SMALL["stream"], *SMALL["payload"], *SMALL["backpressure"], "repeats=1"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.samples import LEAST_N, filled, latency_measurements, nearest_rank, slots
+from runner.samples import LEAST_N, filled, fold, folded_rank, latency_measurements, nearest_rank, slots
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,32 @@ def test_slots_that_were_never_written_are_left_out() -> None:
 
     assert buffer == array("q", [5, 0, 0, 7])
     assert filled(buffer) == [5, 7]
+
+
+@given(st.lists(st.integers(1, 10**10), min_size=1, max_size=300), st.integers(0, 50))
+def test_folded_samples_keep_their_number_ends_and_sum_and_every_kth(values: list[int], keep: int) -> None:
+    folded = fold(values, keep)
+
+    assert (folded.n, folded.total, folded.least, folded.most) == (
+        len(values),
+        sum(values),
+        min(values),
+        max(values),
+    )
+    assert sum(folded.counts.values()) == len(values)
+    assert folded.kept == (values[:: folded.every] if keep else [])
+    assert len(folded.kept) <= keep
+    for q in (50.0, 99.0, 100.0):
+        exact = sorted(values)[max(math.ceil(q * len(values) / 100 - 1e-9), 1) - 1]
+        assert exact * 0.999 <= folded_rank(folded, q) <= exact
+
+
+def test_percentiles_of_folded_samples_are_those_of_all_to_three_digits() -> None:
+    values = list(range(1_000, 101_000))
+    few, many = latency_measurements(values), latency_measurements(fold(values, 10))
+
+    assert many["mean_us"] == few["mean_us"]
+    assert many["max_us"] == few["max_us"]
+    assert {name: pytest.approx(value[0], rel=0.001) for name, value in many.items()} == {
+        name: value[0] for name, value in few.items()
+    }

@@ -7,12 +7,13 @@ supervisor, outside every measured process.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from adapters.api import Codec, Method
 from runner.checks import Check, failed, within
+from runner.samples import Folded
 
 if TYPE_CHECKING:
     from runner.drive import Drive
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 class Raw:
     """What a run brought back, before anything is computed from it.
 
-    `samples`: name -> nanoseconds, in order of happening. `counts`: whole numbers by name. `errors`: how many, by
+    `samples`: name -> nanoseconds, in order of happening; `folded`: the same where there are very many of them. `counts`: whole numbers by name. `errors`: how many, by
     kind. `facts`: words. `series`: name -> [(t_ns since the start of the watch, value or None)].
     `usage`: "server" and "driver" -> CPU nanoseconds and the like, spent between the start and end of the window.
     """
 
     window_ns: int = 0
-    samples: dict[str, list[int]] = field(default_factory=dict)
+    samples: dict[str, Sequence[int]] = field(default_factory=dict)
+    folded: dict[str, Folded] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
@@ -101,6 +103,12 @@ class Operation(ABC):
     def work(self) -> tuple[float, str]:
         """How long a call of `quote` or `hello` takes the service, in ms, and how: wait or busy."""
         return 0.0, "wait"
+
+    def afterwards(self, url: str | None, connections: int, cpus: list[int] | None) -> dict[str, str]:
+        """What the supervisor does when the window is closed and the server still serves; facts for the summary.
+        `url`: of the server, where it speaks HTTP. `cpus`: the driver's.
+        """
+        return {}
 
     @property
     def hand_written(self) -> bool:

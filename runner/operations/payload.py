@@ -58,7 +58,8 @@ class Payload(Operation):
         encode, decode, kind, clock = codec.encode, codec.decode, type(message), drive.clock
         loops = max(self.loops // BATCHES, 1)
         # One sample is one batch of `loops` calls; a single call is too short to be timed.
-        raw.samples |= {"encode_batch": [], "decode_batch": []}
+        encodes: list[int] = []
+        decodes: list[int] = []
         for _ in range(BATCHES):
             started = clock()
             for _ in range(loops):
@@ -67,8 +68,9 @@ class Payload(Operation):
             for _ in range(loops):
                 decode(kind, encoded)
             ended = clock()
-            raw.samples["encode_batch"].append(turned - started)
-            raw.samples["decode_batch"].append(ended - turned)
+            encodes.append(turned - started)
+            decodes.append(ended - turned)
+        raw.samples |= {"encode_batch": encodes, "decode_batch": decodes}
         raw.counts["loops"] = loops
         drive.close_window()
 

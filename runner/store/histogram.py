@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hdrh.histogram import HdrHistogram
 
@@ -18,10 +18,15 @@ _HIGHEST_NS = 3_600_000_000_000  # one hour; the range is fixed so that histogra
 
 def encode(values_ns: Sequence[int]) -> bytes:
     """All of `values_ns` (>= 0), as the bytes that `decode` and other HdrHistogram libraries read."""
-    histogram = HdrHistogram(1, max(_HIGHEST_NS, max(values_ns, default=0)), DIGITS, b64_wrap=False)
     # Cutting the bits that the histogram does not keep leaves few distinct values: half the time, equal bytes.
     cut = [value >> (spare := max(0, value.bit_length() - _KEPT_BITS)) << spare for value in values_ns]
-    for value, times in Counter(cut).items():
+    return encode_counts(Counter(cut), max(values_ns, default=0))
+
+
+def encode_counts(counts: Mapping[int, int], most_ns: int) -> bytes:
+    """The same of values that were counted: value in ns -> how many; `most_ns`: the highest."""
+    histogram = HdrHistogram(1, max(_HIGHEST_NS, most_ns), DIGITS, b64_wrap=False)
+    for value, times in counts.items():
         histogram.record_value(value, times)
     return bytes(histogram.encode())
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from runner.checks import Check
+from runner.samples import Folded
 
 Verdict = Literal["ok", "void", "unsupported", "failed", "interrupted"]
 VERDICTS: tuple[Verdict, ...] = ("ok", "void", "unsupported", "failed", "interrupted")
@@ -31,7 +32,8 @@ class RunRecord:
     """One execution of a cell in its own processes. Times are UTC; `duration_s` spans launch to stop.
 
     `measurements`: metric -> (value, unit), named as the columns of the views. `findings`: words, likewise.
-    `samples`: name -> nanoseconds in order. `series`: name -> [(t_ns, value or None)].
+    `samples`: name -> nanoseconds in order; `folded`: where there are very many. `series`: name -> [(t_ns, value or
+    None)].
     `conditions`: what may make two runs incomparable, besides `environment` (facts of the machine and versions).
     `facts`: the protocol's declared facts (adapters.api.Facts as a dict, and its default codec). `checks`: what the
     verdict rests on.
@@ -64,4 +66,5 @@ class RunRecord:
     errors: Mapping[str, int] = field(default_factory=dict)
     samples: Mapping[str, Sequence[int]] = field(default_factory=dict)
     series: Mapping[str, Sequence[tuple[int, float | None]]] = field(default_factory=dict)
+    folded: Mapping[str, Folded] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()

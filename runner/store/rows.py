@@ -66,6 +66,11 @@ def run_rows(record: RunRecord, samples_max: int | None = None) -> RunRows:
             (record.run_id, name, seq, values[seq])
             for name, values in samples.items()
             for seq in _kept(len(values), samples_max)
+        ]
+        + [
+            (record.run_id, _text(name, "the name of samples"), number * folded.every, value)
+            for name, folded in record.folded.items()
+            for number, value in enumerate(folded.kept)
         ],
         distribution=[
             (
@@ -79,6 +84,18 @@ def run_rows(record: RunRecord, samples_max: int | None = None) -> RunRows:
             )
             for name, values in samples.items()
             if values
+        ]
+        + [
+            (
+                record.run_id,
+                name,
+                f.n,
+                f.least,
+                f.most,
+                histogram.ENCODING,
+                histogram.encode_counts(f.counts, f.most),
+            )
+            for name, f in record.folded.items()
         ],
         series=[row for name, points in record.series.items() for row in _series(record.run_id, name, points)],
         verdict_check=[_check(record.run_id, check) for check in record.checks],
