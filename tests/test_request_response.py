@@ -51,6 +51,7 @@ async def test_every_call_is_counted_and_timed() -> None:
     assert drive.raw.window_ns == 21_000  # 20 looks of 10 calls, and the closing one
     assert summary.measurements == {
         "p50_us": (1.0, "us"),
+        "p75_us": (1.0, "us"),
         "p90_us": (1.0, "us"),
         "mean_us": (1.0, "us"),
         "max_us": (1.0, "us"),

@@ -48,6 +48,7 @@ def test_measurements_of_1_to_1000_microseconds() -> None:
 
     assert found == {
         "p50_us": (500.0, "us"),
+        "p75_us": (750.0, "us"),
         "p90_us": (900.0, "us"),
         "p99_us": (990.0, "us"),
         "p999_us": (999.0, "us"),

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Raw:
     """What a run brought back, before anything is computed from it.
 
-    `samples`: name -> nanoseconds, in order of happening; `folded`: the same where there are very many of them. `counts`: whole numbers by name. `errors`: how many, by
+    `samples`: name -> nanoseconds, in order of happening; `folded`: the same where there are very many of them.
+    `counts`: whole numbers by name. `errors`: how many, by
     kind. `facts`: words. `series`: name -> [(t_ns since the start of the watch, value or None)].
     `usage`: "server" and "driver" -> CPU nanoseconds and the like, spent between the start and end of the window.
     """

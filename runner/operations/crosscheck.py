@@ -9,7 +9,10 @@ import subprocess
 
 SECONDS = 3  # wrk counts time, not requests
 TIMEOUT_S = 60.0
-RATES = {"wrk": re.compile(r"Requests/sec:\s*([\d.]+)"), "h2load": re.compile(r"finished in [^,]+, ([\d.]+) req/s")}
+RATES = {
+    "wrk": re.compile(r"Requests/sec:\s*([\d.]+)"),
+    "h2load": re.compile(r"finished in [^,]+, ([\d.]+) req/s"),
+}
 NEITHER = "none: neither wrk nor h2load is on PATH"
 
 

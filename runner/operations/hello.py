@@ -27,8 +27,8 @@ LEAST_WINDOW_NS = NS_PER_S // 10  # a share of a CPU in less is chance
 @dataclass(frozen=True, kw_only=True)
 class Hello(Operation):
     """`requests` requests, shared by all connections, after `warmup` that are not kept. `service_time_ms`: what the
-    service takes for each, as it were for a downstream call; `service_work`: waiting, or busy. `crosscheck`: afterwards
-    let wrk or h2load, where installed, do the same to the same server.
+    service takes for each, as it were for a downstream call; `service_work`: waiting, or busy. `crosscheck`: let
+    wrk or h2load, where installed, do the same afterwards to the same server.
     """
 
     name: str
