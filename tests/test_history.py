@@ -55,7 +55,7 @@ def test_the_runs_of_a_sweep_are_a_table(stored: Bakeoff) -> None:
 def test_the_last_sweep_is_meant_unless_told_otherwise(stored: Bakeoff) -> None:
     assert {row["sweep_id"] for row in stored.rows("runs")} == {ARTICLE}
     assert {row["sweep_id"] for row in stored.rows("runs", "--sweep", "last~1")} == {EARLIER}
-    assert len(stored.rows("runs", "--all")) == 61
+    assert len(stored.rows("runs", "--all")) == 79
     assert "--------------------------  --------------------------" in stored("runs", "--all")
 
 
@@ -66,7 +66,7 @@ def test_the_last_sweep_is_meant_unless_told_otherwise(stored: Bakeoff) -> None:
         (["verdict!=ok"], 4),
         (["protocol=grpc", "operation=request_response"], 3),
         (["protocol=grpc,rsocket", "operation=request_response"], 7),
-        (["bounded_by=demand"], 4),  # a finding
+        (["bounded_by=demand"], 5),  # a finding
         (["variant=bdp_probe=false lookahead_bytes=4096"], 1),
         (["connections=1", "hostname=golden", "protocol=websocket", "consumer=eager"], 3),
     ],
@@ -111,7 +111,7 @@ def test_mistakes_about_runs_name_the_way_out(stored: Bakeoff) -> None:
         "run 01KG00000000000000000100: 2 runs begin like this; give more of the id"
     )
     assert stored.refused("show", "X_") == (
-        "run X_: there is no such run; the last one is 01KG0000000000000000020058 (bakeoff runs lists them)"
+        "run X_: there is no such run; the last one is 01KG0000000000000000020076 (bakeoff runs lists them)"
     )
 
 

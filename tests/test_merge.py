@@ -76,12 +76,12 @@ def test_everything_of_another_database_arrives(path: Path, capsys: pytest.Captu
     before = other.read_bytes()
     assert main(["merge", "other.db"]) == 0
     assert capsys.readouterr().out == (
-        "results.db: 63 runs and 3 sweeps added, 0 runs there already from other.db\n"
+        "results.db: 81 runs and 3 sweeps added, 0 runs there already from other.db\n"
     )
     assert contents(path) == contents(other)
     assert len(contents(path)["sample"]) == 200
     assert other.read_bytes() == before
-    assert rows(path, "SELECT count(*) FROM latency") == [(23,)]
+    assert rows(path, "SELECT count(*) FROM latency") == [(26,)]
 
 
 def test_merging_again_changes_nothing(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

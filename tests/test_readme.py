@@ -130,7 +130,7 @@ def test_the_merging_command_of_the_readme_works(tmp_path: Path) -> None:
     (line,) = (line for line in commands("bakeoff") if " merge laptop.db" in line)
     done = bakeoff(line, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "all.db: 61 runs and 2 sweeps added, 0 runs there already from laptop.db\n"
+    assert done.stdout == "all.db: 79 runs and 2 sweeps added, 0 runs there already from laptop.db\n"
 
 
 @needs_server

@@ -83,11 +83,11 @@ def test_an_older_file_is_upgraded_after_a_copy_whose_name_is_printed(
     assert rows(copy, "PRAGMA application_id") == rows(path, "PRAGMA application_id") == [(schema.APPLICATION_ID,)]
     assert rows(path, "PRAGMA user_version") == [(3,)]
     assert rows(path, "SELECT DISTINCT operator FROM sweep") == [(None,)]
-    assert rows(path, "SELECT tag, count(*) FROM run GROUP BY tag") == [("", 59), ("before", 2)]
+    assert rows(path, "SELECT tag, count(*) FROM run GROUP BY tag") == [("", 77), ("before", 2)]
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["results.db", "results.db.version-2"]
     assert counted(path) == count  # the rows of the rebuilt table's children too
     assert rows(path, "PRAGMA foreign_key_check") == []
-    assert rows(path, "SELECT label, count(*) FROM latency GROUP BY 1") == [("", 19), ("before", 2)]
+    assert rows(path, "SELECT label, count(*) FROM latency GROUP BY 1") == [("", 22), ("before", 2)]
 
 
 def test_an_upgraded_file_is_not_upgraded_again(path: Path, step: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +103,7 @@ def test_an_earlier_copy_is_not_written_over(path: Path, step: Path) -> None:
     earlier.write_text("mine")
     open_store(str(path)).close()
     assert earlier.read_text() == "mine"
-    assert rows(path.with_name("results.db.version-2-2"), "SELECT count(*) FROM run") == [(61,)]
+    assert rows(path.with_name("results.db.version-2-2"), "SELECT count(*) FROM run") == [(79,)]
 
 
 def test_with_foreign_keys_on_a_rebuild_would_have_deleted_the_rows_that_refer_to_the_table(
@@ -118,7 +118,7 @@ def test_with_foreign_keys_on_a_rebuild_would_have_deleted_the_rows_that_refer_t
 
     monkeypatch.setattr(upgrade, "engine_for", careless)
     open_store(str(path)).close()
-    assert counted(path) == {**counted(path), "run": 61, "measurement": 0, "series": 0}
+    assert counted(path) == {**counted(path), "run": 79, "measurement": 0, "series": 0}
 
 
 def test_with_its_views_in_place_a_table_could_not_be_rebuilt(
@@ -137,7 +137,7 @@ def test_a_view_of_the_users_own_survives_an_upgrade(path: Path, step: Path) -> 
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(mine)
     open_store(str(path)).close()
-    assert rows(path, """SELECT n FROM "my ""own\"\"\"""") == [(21,)]
+    assert rows(path, """SELECT n FROM "my ""own\"\"\"""") == [(24,)]
 
 
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "OSError('the disk is gone')"])
@@ -163,7 +163,7 @@ def test_a_step_that_fails_is_one_line_and_leaves_the_file_as_it_was(path: Path,
 def test_a_step_that_loses_a_row_that_others_refer_to_is_undone(path: Path, step: Path) -> None:
     step.write_text(f"{STEP}\n    op.execute('DELETE FROM sweep')\n")
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="61 rows refer to nothing after upgrading; it stays as it was"):
+    with pytest.raises(StoreError, match="79 rows refer to nothing after upgrading; it stays as it was"):
         open_store(str(path))
     assert path.read_bytes() == before
 
@@ -302,4 +302,4 @@ def test_runs_of_before_and_after_an_upgrade_stand_side_by_side(
     )
     monkeypatch.setattr(upgrade, "REVISIONS", [*upgrade.REVISIONS, folder])
     write_sweep(path, [replace(latency_run("grpc", 0, 300.0), label="new")], 3)
-    assert rows(path, "SELECT count(*) FROM latency") == [(22,)]
+    assert rows(path, "SELECT count(*) FROM latency") == [(25,)]

@@ -614,9 +614,11 @@ def test_what_was_produced_for_a_quiet_reader_is_one_select(article: sqlite3.Con
         ("grpc", "push", 0.5, 300_000, "nothing"),
         ("grpc", "push", 1.0, 600_000, "nothing"),
         ("grpc", "push", 2.0, None, "nothing"),
+        *(("http", "awaited", quiet_s, 44_000, "buffers") for quiet_s in (0.5, 1.0, 2.0)),
         ("rsocket", "awaited", 0.5, 100, "demand"),
         ("rsocket", "awaited", 1.0, 100, "demand"),
         ("rsocket", "awaited", 2.0, 100, "demand"),
+        *(("sse", "awaited", quiet_s, 41_000, "buffers") for quiet_s in (0.5, 1.0, 2.0)),
         ("websocket", "awaited", 0.5, 60_100, "buffers"),
         ("websocket", "awaited", 1.0, 60_100, "buffers"),
         ("websocket", "awaited", 2.0, 60_100, "buffers"),
@@ -628,9 +630,9 @@ def test_what_was_produced_for_a_quiet_reader_is_one_select(article: sqlite3.Con
 
 def test_each_sweep_can_be_told_apart(article: sqlite3.Connection) -> None:
     rows = article.execute("SELECT sweep_id, suite, count(*) FROM runs GROUP BY sweep_id").fetchall()
-    assert rows == [("01KG0000000000000000000001", None, 2), ("01KG0000000000000000000002", "article", 59)]
+    assert rows == [("01KG0000000000000000000001", None, 2), ("01KG0000000000000000000002", "article", 77)]
 
 
 def test_the_golden_article_has_each_verdict(article: sqlite3.Connection) -> None:
     rows = article.execute("SELECT verdict, count(*) FROM runs WHERE suite = 'article' GROUP BY 1").fetchall()
-    assert dict(rows) == {"ok": 55, "void": 1, "failed": 1, "interrupted": 1, "unsupported": 1}
+    assert dict(rows) == {"ok": 73, "void": 1, "failed": 1, "interrupted": 1, "unsupported": 1}
