@@ -17,7 +17,7 @@ NEITHER = "none: neither wrk nor h2load is on PATH"
 
 
 def crosscheck(url: str | None, connections: int, requests: int, cpus: list[int] | None) -> dict[str, str]:
-    """crosscheck_tool and, where it worked, crosscheck_requests_per_s. `url`: None for a server that is not asked by
+    """crosscheck_tool and, where it worked, crosscheck_requests_per_s. `url`: None where the server is not asked by
     HTTP. `cpus`: those of our own driver.
     """
     if url is None:
