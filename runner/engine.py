@@ -41,7 +41,7 @@ from runner.fields import OpenLoad
 from runner.host import MALLOC, cores, environment
 from runner.operations.api import Raw, count_check
 from runner.placement import Placement, place
-from runner.process import Child, ChildFailed, Process
+from runner.process import Child, ChildFailed, Process, Silent
 from runner.quotes import quote
 from runner.samples import NS_PER_S
 from runner.store.ids import new_id
@@ -312,9 +312,7 @@ def _event(
             raise RunEnded("void", passed)
         try:
             line = child.event(min(SLICE_S, max(left, 0)))
-        except ChildFailed:
-            if child.exited() is not None:
-                raise
+        except Silent:
             if other is not None and (how := other.exited()) is not None:
                 raise RunEnded("failed", f"{how} (while waiting for the {child.name}'s {name!r})") from None
             if left <= 0:

@@ -27,6 +27,10 @@ class ChildFailed(Exception):
     """A measured process ended, or did not answer in time. The text says which, and its last words."""
 
 
+class Silent(ChildFailed):
+    """It has said nothing for so long. It may be busy, or have ended with its last words on their way to us."""
+
+
 class Child(Protocol):
     """What the engine needs of a measured process."""
 
@@ -39,7 +43,9 @@ class Child(Protocol):
         """One question, its answer. Raises ChildFailed."""
 
     def event(self, timeout_s: float) -> dict[str, Any]:
-        """The next event. Raises ChildFailed when the process ends or stays silent."""
+        """The next event. Raises Silent when there is none yet, ChildFailed when all was read that the process said
+        before it ended.
+        """
 
     def exited(self) -> str | None:
         """How the process ended, in words; None while it runs."""
@@ -114,7 +120,7 @@ class Process:
         try:
             line = self._events.get(timeout=max(timeout_s, 0))
         except queue.Empty:
-            raise ChildFailed(f"{self.name} said nothing for {timeout_s:g} s") from None
+            raise Silent(f"{self.name} said nothing for {timeout_s:g} s") from None
         if line is None:
             self._events.put(None)
             raise ChildFailed(self._ended())

@@ -49,7 +49,7 @@ def test_every_rule_of_a_golden_sweep_is_judged_and_every_broken_one_listed(bake
   - {rule: bounded_by = demand, where: {producer: gated}}"""
 
     assert check(rules, code=1) == [
-        "holds   p99_us < 2000: 6 cells",
+        "holds   p99_us < 2000: 7 cells",
         "broken  quick: p99_us < 600 (where protocol=grpc,rsocket)",
         "          request_response grpc: 600 (median of 3 runs)",
         "holds   messages_per_s >= 50000 (where protocol=websocket): 2 cells",

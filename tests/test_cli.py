@@ -182,7 +182,7 @@ def test_a_value_is_quoted_as_the_message_says(capsys: pytest.CaptureFixture[str
         (
             "protocol=tcp operation.producr=push",
             "operation.producr: no such key; did you mean 'producer'? "
-            "(operation backpressure takes: asked, quiet_s, settle_s, producer, consumer, mark)",
+            "(operation backpressure takes: asked, quiet_s, settle_s, producer, consumer, mark, page)",
         ),
         ("protocol=tcp --config-dir nowhere", "--config-dir: there is no folder nowhere"),
     ],
