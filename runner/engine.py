@@ -22,7 +22,6 @@ SQLAlchemy's heaps and does nothing inside the window but wait (or, for a watche
 from __future__ import annotations
 
 import dataclasses
-import os
 import secrets
 import signal
 import threading
@@ -38,7 +37,7 @@ from runner.ceiling import Ceiling
 from runner.checks import machine_checks
 from runner.driver import unpack
 from runner.fields import OpenLoad
-from runner.host import MALLOC, cores, environment
+from runner.host import MALLOC, cores, environment, load_average
 from runner.operations.api import Raw, count_check
 from runner.placement import Placement, place
 from runner.process import Child, ChildFailed, Process, Silent
@@ -105,6 +104,8 @@ def run(
         if seen is not None:
             said = f"the server saw {seen} connections, {wanted} were to be open"
             summary.checks.append(count_check("peers_seen", seen, wanted, said))
+        if (steal := raw.usage.get("driver", {}).get("steal_ppm")) is not None:
+            conditions["steal_pct"] = steal / 1e4
         at_work = spot.name == "same" and alternate and not operation.work()[0]
         summary.checks += machine_checks(raw.usage, raw.window_ns, conditions, at_work)
         if summary.void:
@@ -117,6 +118,7 @@ def run(
         verdict, reason = "failed", str(failed)
     except KeyboardInterrupt:
         verdict, reason = "interrupted", "stopped by Ctrl-C"
+    conditions["load_average_after"] = load_average()
     return RunRecord(
         run_id=new_id(),
         sweep_id=sweep_id,
@@ -186,7 +188,7 @@ def _conditions(cell: Cell, spot: Placement) -> dict[str, Any]:
         "message_bytes": cell.operation.largest_message_bytes(adapter.codec) or size,
         "frame_bytes": adapter.wire_bytes(size) - size,
         "max_message_bytes": adapter.max_message_bytes,
-        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "load_average": load_average(),
         "connections": load.connections,
         "connections_opened": 1 if load.multiplex else load.connections,
         "multiplex": load.multiplex,

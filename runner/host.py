@@ -18,6 +18,8 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
+from runner import machine
+
 PAGE_BYTES = resource.getpagesize()
 
 # What every measured process is started with: glibc gives asyncio's 256 KiB read buffers back to the kernel
@@ -39,7 +41,7 @@ def usage() -> dict[str, int]:
         "cpu_ns": time.process_time_ns(),
         "voluntary_switches": spent.ru_nvcsw,
         "involuntary_switches": spent.ru_nivcsw,
-        "peak_rss_bytes": spent.ru_maxrss * 1024,
+        "peak_rss_bytes": _peak_rss_bytes(spent.ru_maxrss),
         **_high_water(),
         **_waited(),
     }
@@ -76,14 +78,20 @@ def stolen(before: tuple[int, int] | None, after: tuple[int, int] | None) -> dic
     return {"steal_ppm": 1_000_000 * (after[0] - before[0]) // (after[1] - before[1])}
 
 
+def load_average() -> float | None:
+    """Processes that ran or wanted to, on average over the last minute."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
 def reset_high_water() -> None:
     """From here on, the high water of usage() is the most that this process holds from now on.
 
     The kernel keeps it (VmHWM, reset through clear_refs: proc(5)), so no peak between two looks is missed, and
     nothing runs in the measured process to look. Where it cannot be reset, usage() says nothing of it.
     """
-    global _high_water_known
+    global _high_water_known, _peak_before_bytes
     try:
+        _peak_before_bytes = max(_peak_before_bytes, _vm_hwm_bytes() or 0)
         Path("/proc/self/clear_refs").write_text("5")
         _high_water_known = True
     except OSError:
@@ -91,13 +99,30 @@ def reset_high_water() -> None:
 
 
 _high_water_known = False
+_peak_before_bytes = 0  # the most that this process held before its high water was reset
 
 
 def _high_water() -> dict[str, int]:
-    if not _high_water_known:
-        return {}
-    found = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return {"high_water_bytes": int(found[0]) * 1024}
+    known = _vm_hwm_bytes() if _high_water_known else None
+    return {} if known is None else {"high_water_bytes": known}
+
+
+def _vm_hwm_bytes() -> int | None:
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    except OSError:
+        return None
+    return int(found[1]) * 1024 if found else None
+
+
+def _peak_rss_bytes(ru_maxrss: int) -> int:
+    """The most that this process has held. Not ru_maxrss where there is better: it survives exec, so that a small
+    child is said to have held what its parent did (getrusage(2)).
+    """
+    own = _vm_hwm_bytes()
+    if own is not None:
+        return max(own, _peak_before_bytes)
+    return ru_maxrss * (1 if sys.platform == "darwin" else 1024)  # bytes there, KiB elsewhere
 
 
 def rss_bytes(pid: int | str = "self") -> int | None:
@@ -148,8 +173,7 @@ def environment() -> dict[str, str | int | None]:
         "cpu": _cpu_model(),
         "cpus": len(available_cpus()),
         "memory_bytes": _memory_bytes(),
-        "tcp_rmem": _sysctl("net/ipv4/tcp_rmem"),
-        "tcp_wmem": _sysctl("net/ipv4/tcp_wmem"),
+        **machine.settings(),
         "python_debug": int(sys.flags.dev_mode or hasattr(sys, "gettotalrefcount")),
         "asyncio_debug": int(bool(os.environ.get("PYTHONASYNCIODEBUG")) or sys.flags.dev_mode),
     }
@@ -190,13 +214,6 @@ def _memory_bytes() -> int | None:
     try:
         return os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES
     except (ValueError, OSError):
-        return None
-
-
-def _sysctl(name: str) -> str | None:
-    try:
-        return " ".join((Path("/proc/sys") / name).read_text().split())
-    except OSError:
         return None
 
 

@@ -105,8 +105,16 @@ ENVIRONMENT = {
     "cpu": "Test CPU",
     "cpus": 2,
     "memory_bytes": 4_000_000_000,
+    "governor": "performance",
+    "turbo": "off",
+    "smt": "off",
+    "clock_source": "tsc",
+    "cpu_quota_pct": None,
+    "memory_limit_bytes": 8_000_000_000,
     "tcp_rmem": "4096 131072 6291456",
     "tcp_wmem": "4096 16384 4194304",
+    "somaxconn": 4096,
+    "python_build": "pgo lto",
     "python_debug": 0,
     "asyncio_debug": 0,
     "bakeoff": "0.1.0",
@@ -161,6 +169,14 @@ UNITS = {
     "records_per_s": "1/s",
     "bytes_per_record": "bytes",
     "busy_pct": "%",
+    "server_switches": "switches",
+    "driver_switches": "switches",
+}
+RESOURCES = {
+    "server_peak_rss_bytes": 45_000_000,
+    "driver_peak_rss_bytes": 40_000_000,
+    "server_switches": 2.5,
+    "driver_switches": 1.25,
 }
 SUFFIXES = {"us": "us", "ms": "ms", "ns": "ns", "s": "s", "bytes": "bytes", "message": "us"}
 FINDINGS = (
@@ -242,6 +258,7 @@ def latency_run(protocol: str, repeat: int = 0, p50_us: float | None = None, **c
             "calls_per_s": 1e6 / (p50_us * 1.1),
             "server_cpu_us": p50_us * 0.4,
             "driver_cpu_us": p50_us * 0.5,
+            **RESOURCES,
             "driver_cpu_pct": 50.0,
             "payload_bytes": 35.0,
             "wire_in_bytes": 37.0,
@@ -267,6 +284,7 @@ def stream_run(protocol: str, repeat: int = 0, messages_per_s: float | None = No
             "client_held_max": 16,
             "server_cpu_us": each_us * 0.5,
             "driver_cpu_us": each_us * 0.8,
+            **RESOURCES,
             "bound": "driver",
             "payload_bytes": 36.1,
             "wire_in_bytes": 38.1,

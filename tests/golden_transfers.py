@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.store import RunRecord
-from tests.golden_db import run_record, write_sweep
+from tests.golden_db import RESOURCES, run_record, write_sweep
 
 THREADS = 64
 BYTES = {"protobuf": 100, "cbor": 180, "json": 200}  # of one record
@@ -48,6 +48,7 @@ def hello_run(
             "driver_cpu_us": 0.5e6 / requests_per_s,
             "server_cpu_pct": 100.0,
             "driver_cpu_pct": 50.0,
+            **RESOURCES,
             "server_peak_rss_bytes": 60_000_000 if threads else 50_000_000,
         }
     operation = {
@@ -95,6 +96,7 @@ def bulk_run(
             "server_rss_growth_bytes": 3 * payload if shape == "single" else 2_000_000,
             "server_cpu_us": 0.5e6 * seconds / records,
             "driver_cpu_us": 0.8e6 * seconds / records,
+            **RESOURCES,
             "checksum": "5f3a",
         }
     config = {

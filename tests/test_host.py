@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from runner.host import (
     dependencies,
     environment,
     process_facts,
+    reset_high_water,
     run_loop,
     usage,
     version,
@@ -43,9 +46,28 @@ def test_usage_only_rises() -> None:
     sum(range(100_000))
     after = usage()
 
-    assert set(before) == {"waited_ns", "cpu_ns", "voluntary_switches", "involuntary_switches", "peak_rss_bytes"}
+    known = {"cpu_ns", "voluntary_switches", "involuntary_switches", "peak_rss_bytes"}
+    assert known <= set(before) <= {*known, "waited_ns", "high_water_bytes"}  # Linux tells the last two
     assert all(after[name] >= before[name] for name in before)
     assert after["cpu_ns"] > before["cpu_ns"]
+
+
+def test_the_peak_of_a_small_process_is_not_that_of_the_one_that_started_it() -> None:
+    held = b"x" * 300_000_000
+    script = "from runner.host import usage; print(usage()['peak_rss_bytes'])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+
+    assert usage()["peak_rss_bytes"] > len(held)
+    assert 5_000_000 < int(done.stdout) < 150_000_000
+
+
+def test_the_peak_is_kept_when_the_high_water_is_reset() -> None:
+    held = b"x" * 100_000_000
+    peak = usage()["peak_rss_bytes"]
+    del held
+    reset_high_water()
+
+    assert usage()["peak_rss_bytes"] >= peak
 
 
 def test_the_versions_of_everything_we_need_are_recorded() -> None:

@@ -27,6 +27,7 @@ UNITS = (
     "_pct",
     "_per_s",
     "_ratio",
+    "_switches",
     "_messages",
     "_calls",
     "_requests",

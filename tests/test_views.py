@@ -22,6 +22,7 @@ from tests.golden_saturation import saturation_run
 from tests.golden_transfers import OUT_OF_MEMORY, bulk_run, hello_run
 
 CELL = "run_id sweep_id suite scenario label protocol engine codec variant placement repeat verdict"
+RESOURCES = "server_peak_rss_bytes driver_peak_rss_bytes server_switches driver_switches"
 PROMISED = {
     "runs": "run_id sweep_id suite scenario label operation protocol engine codec variant repeat verdict reason"
     " started_at duration_s",
@@ -29,10 +30,11 @@ PROMISED = {
     "latency": f"{CELL} connections arrival rate_per_s size_bytes n errors p50_us p90_us p99_us p999_us mean_us"
     " max_us calls_per_s response_p50_us response_p90_us response_p99_us response_p999_us response_mean_us"
     " response_max_us requested_per_s sent_per_s achieved_per_s dropped schedule_delay_p50_us"
-    " schedule_delay_p99_us server_cpu_us driver_cpu_us payload_bytes wire_in_bytes"
-    " wire_out_bytes",
+    f" schedule_delay_p99_us server_cpu_us driver_cpu_us {RESOURCES} payload_bytes"
+    " wire_in_bytes wire_out_bytes",
     "stream": f"{CELL} producer consumer messages seconds messages_per_s us_per_message first_ms gap_p99_us"
-    " client_held_max server_cpu_us driver_cpu_us payload_bytes wire_in_bytes wire_out_bytes bound",
+    f" client_held_max server_cpu_us driver_cpu_us {RESOURCES} payload_bytes wire_in_bytes"
+    " wire_out_bytes bound",
     "checks": f"{CELL} operation name value unit least most passed weight reason",
     "overhead": f"{CELL} operation driven_by p50_us us_per_message fixed_s",
     "saturation": f"{CELL} connections arrival slo_p99_ms sustained_per_s broken_per_s saturated steps"
@@ -43,11 +45,11 @@ PROMISED = {
     " server_rss_growth_bytes driver_rss_growth_bytes",
     "hello": f"{CELL} model workers connections connections_opened service_time_ms service_work n errors"
     " requests_per_s requests_per_server_cpu_s mean_us p50_us p75_us p90_us p99_us p999_us max_us server_cpu_us"
-    " driver_cpu_us server_cpu_pct driver_cpu_pct server_peak_rss_bytes crosscheck_requests_per_s crosscheck_tool"
+    f" driver_cpu_us server_cpu_pct driver_cpu_pct {RESOURCES} crosscheck_requests_per_s crosscheck_tool"
     " law",
     "bulk": f"{CELL} operation shape batch sender producer records messages seconds records_per_s payload_bytes"
     " bytes_per_record first_ms buffered_max driver_rss_growth_bytes server_rss_growth_bytes server_cpu_us"
-    " driver_cpu_us checksum",
+    f" driver_cpu_us {RESOURCES} checksum",
 }
 OPEN_LOOP = [
     "rate_per_s",
@@ -257,6 +259,7 @@ def test_latency_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         "calls_per_s": 5410.0,
         "server_cpu_us": 40.5,
         "driver_cpu_us": 61 / 3,
+        **golden_db.RESOURCES,
         "payload_bytes": 35.0,
         "wire_in_bytes": 37.25,
         "wire_out_bytes": 19.5,
@@ -264,7 +267,7 @@ def test_latency_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         **dict.fromkeys(OPEN_LOOP),
     }
     counts = {name for name, value in row.items() if isinstance(value, int)}
-    assert counts == {"repeat", "connections", "size_bytes", "n", "errors"}
+    assert counts - set(golden_db.RESOURCES) == {"repeat", "connections", "size_bytes", "n", "errors"}
 
 
 def test_latency_of_an_open_loop_has_response_time_rates_and_lateness_beside_service_time(path: Path) -> None:
@@ -337,6 +340,7 @@ def test_stream_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         "client_held_max": None,
         "server_cpu_us": 8.5,
         "driver_cpu_us": 12.0,
+        **golden_db.RESOURCES,
         "payload_bytes": 36.1,
         "wire_in_bytes": 38.125,
         "wire_out_bytes": None,
@@ -464,6 +468,7 @@ def test_hello_has_what_was_asked_and_what_the_server_counted(path: Path) -> Non
         "driver_cpu_us": 100.0,
         "server_cpu_pct": 100.0,
         "driver_cpu_pct": 50.0,
+        **golden_db.RESOURCES,
         "server_peak_rss_bytes": 60_000_000,
         "crosscheck_requests_per_s": 5_100.5,
         "crosscheck_tool": "wrk",
@@ -507,6 +512,7 @@ def test_bulk_holds_both_directions(path: Path) -> None:
         "server_rss_growth_bytes": 2_000_000,
         "server_cpu_us": 25.0,
         "driver_cpu_us": 40.0,
+        **golden_db.RESOURCES,
         "checksum": "5f3a",
     }
     assert (down["operation"], down["sender"], down["producer"]) == ("download", None, "awaited")
@@ -567,6 +573,7 @@ def test_conditions_has_a_column_for_every_condition_of_run_and_machine(path: Pa
         "placement": "same",
         "connections": 4,
         **dict.fromkeys(("rate_per_s", "max_in_flight", "arrival_seed")),  # NULL in a closed loop
+        **dict.fromkeys(("load_average", "load_average_after", "steal_pct")),  # not told
         **dict.fromkeys(("model", "workers", "waitress")),  # as of runs before there were such
         "knobs": "{}",
         "other_facts": "{}",

@@ -163,8 +163,9 @@ def count_check(name: str, found: int, wanted: int, reason: str) -> Check:
 
 
 def cpu_per_item(raw: Raw, items: int) -> dict[str, tuple[float, str]]:
-    """What each item of the window cost: CPU time of both sides, and bytes on the wire as the driver saw them;
-    and of the whole window: shares of a CPU, context switches, peak memory. What was not measured is absent.
+    """What each item of the window cost: CPU time and context switches of both sides, bytes on the wire as the
+    driver saw them; and of the whole window: shares of a CPU, switches by kind, peak memory. What was not measured
+    is absent.
     """
     out: dict[str, tuple[float, str]] = {}
     for side in ("server", "driver"):
@@ -174,9 +175,12 @@ def cpu_per_item(raw: Raw, items: int) -> dict[str, tuple[float, str]]:
             if raw.window_ns > 0:
                 out[f"{side}_cpu_pct"] = (100 * spent / raw.window_ns, "%")
         switches = (("voluntary_switches", "switches"), ("involuntary_switches", "switches"))
+        used = raw.usage.get(side, {})
         for name, unit in (*switches, ("peak_rss_bytes", "bytes")):
-            if name in raw.usage.get(side, {}):
-                out[f"{side}_{name}"] = (raw.usage[side][name], unit)
+            if name in used:
+                out[f"{side}_{name}"] = (used[name], unit)
+        if items and all(name in used for name, _ in switches):
+            out[f"{side}_switches"] = (sum(used[name] for name, _ in switches) / items, "switches")
     for name in ("wire_in_bytes", "wire_out_bytes"):
         if items and name in raw.usage.get("driver", {}):
             out[name] = (raw.usage["driver"][name] / items, "bytes")

@@ -15,7 +15,7 @@ from runner.report.stored import TOLD_BY_COLUMNS, Stored, flatten, said
 
 # Facts of a moment and what is drawn for each run, wherever they are recorded.
 _MOMENTARY = re.compile(
-    r"load_?average|loadavg|mhz|uptime|available|free_|temperature|(server|driver)_cpus|peers_seen|seed"
+    r"load_?average|loadavg|steal|mhz|uptime|available|free_|temperature|(server|driver)_cpus|peers_seen|seed"
 )
 
 

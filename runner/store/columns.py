@@ -82,3 +82,13 @@ CELL = [
     REPEAT,
     VERDICT,
 ]
+
+
+def resources(item: str) -> list[Field]:
+    """What an `item` took beside time. The columns of every view with a speed."""
+    return [
+        count("server_peak_rss_bytes", "bytes, most resident memory of the server process"),
+        count("driver_peak_rss_bytes", "bytes, most resident memory of the driver process"),
+        number("server_switches", f"context switches per {item}, server process: voluntary and not"),
+        number("driver_switches", f"context switches per {item}, driver process: voluntary and not"),
+    ]

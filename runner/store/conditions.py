@@ -28,6 +28,9 @@ CONDITIONS = {
     "driver_cpus": "CPUs of the driver process, as a JSON list",
     "gc": "what the garbage collector did while measuring",
     "malloc": "settings of the allocator",
+    "load_average": "processes that wanted a CPU in the minute before launch, on average",
+    "load_average_after": "the same at the end of the run, its own processes among them",
+    "steal_pct": "% of the CPU time of the measured window that the machine's host gave to others",
     "python_debug": "1: a debugging interpreter or development mode",
     "asyncio_debug": "1: asyncio's debug mode",
     "debug_logging": "1: a logger was set to debug",
@@ -42,8 +45,16 @@ CONDITIONS = {
     "cpus": "how many CPUs could be used",
     "memory_bytes": "bytes of memory of the machine",
     "hostname": "name of the machine",
+    "governor": "who chooses the clock speed: performance, powersave, schedutil",
+    "turbo": "on or off: whether the clock may pass its nominal speed",
+    "smt": "on or off: whether two hardware threads share a core",
+    "clock_source": "what the kernel reads the time from",
+    "cpu_quota_pct": "% of one CPU that the control group may use; NULL for no limit, or none that is told",
+    "memory_limit_bytes": "bytes that the control group may use; NULL for no limit, or none that is told",
     "tcp_rmem": "bytes: least, default and most of a TCP receive buffer",
     "tcp_wmem": "bytes: least, default and most of a TCP send buffer",
+    "somaxconn": "connections that may wait to be accepted, at most",
+    "python_build": "how Python was built: debug, pgo, lto; plain for none of them",
     "bakeoff": "version",
     "grpcio": "version",
     "waitress": "version",
@@ -54,14 +65,13 @@ CONDITIONS = {
     "msgspec": "version",
     "uvloop": "version",
 }
-# Those that are numbers, or 0 and 1: PostgreSQL wants to know the type of a column.
+# Those that are whole numbers, or 0 and 1, and those that are not: PostgreSQL wants to know the type of a column.
 _NUMBERS = {
     "in_process",
     "connections_opened",
     "peers_seen",
     "multiplex",
     "workers",
-    "rate_per_s",
     "max_in_flight",
     "arrival_seed",
     "python_debug",
@@ -72,7 +82,11 @@ _NUMBERS = {
     "max_message_bytes",
     "cpus",
     "memory_bytes",
+    "cpu_quota_pct",
+    "memory_limit_bytes",
+    "somaxconn",
 }
+_FRACTIONS = {"rate_per_s", "load_average", "load_average_after", "steal_pct"}
 _OF_RUN = ("protocol", "engine", "codec", "variant", "placement", "connections")  # columns of the table
 
 
@@ -82,9 +96,11 @@ def _condition(name: str, meaning: str) -> Field:
     path = f"'$.{name}'"
     sql = f"coalesce(json_extract(run.conditions, {path}), json_extract(env.facts, {path}))"
     found = f"coalesce(nullif(run.conditions -> '{name}', 'null'), nullif(env.facts -> '{name}', 'null'))"
-    if name not in _NUMBERS:
-        return Field(name, sql, meaning, f"({found} #>> '{{}}')")
-    return Field(name, sql, meaning, _number(found, "double precision" if name.endswith("_per_s") else "bigint"))
+    if name in _FRACTIONS:
+        return Field(name, sql, meaning, _number(found, "double precision"))
+    if name in _NUMBERS:
+        return Field(name, sql, meaning, _number(found, "bigint"))
+    return Field(name, sql, meaning, f"({found} #>> '{{}}')")
 
 
 def _number(document: str, kind: str) -> str:

@@ -28,6 +28,7 @@ from runner.store.columns import (
     count,
     in_postgresql,
     number,
+    resources,
     word,
 )
 from runner.store.conditions import CONDITION_FIELDS
@@ -94,6 +95,7 @@ _LATENCY = [
     *OPEN_LOOP,
     number("server_cpu_us", "µs of CPU time per call, server process"),
     number("driver_cpu_us", "µs of CPU time per call, driver process"),
+    *resources("call"),
     number("payload_bytes", "bytes of one encoded reply, the mean"),
     number("wire_in_bytes", "bytes above TCP that the driver received per call: payload, framing and headers"),
     number("wire_out_bytes", "bytes above TCP that the driver sent per call"),
@@ -112,6 +114,7 @@ _STREAM = [
     count("client_held_max", "most messages that waited in the client; NULL where the library hides it"),
     number("server_cpu_us", "µs of CPU time per message, server process"),
     number("driver_cpu_us", "µs of CPU time per message, driver process"),
+    *resources("message"),
     number("payload_bytes", "bytes of one encoded message, the mean"),
     number("wire_in_bytes", "bytes above TCP that the driver received per message: payload, framing and headers"),
     number("wire_out_bytes", "bytes above TCP that the driver sent per message"),
@@ -172,7 +175,7 @@ _HELLO = [
     number("driver_cpu_us", "µs of CPU time per request, driver process"),
     number("server_cpu_pct", "% of one core, server process"),
     number("driver_cpu_pct", "% of one core, driver process"),
-    count("server_peak_rss_bytes", "bytes, most resident memory of the server process"),
+    *resources("request"),
     number("crosscheck_requests_per_s", "requests per second of another tool, same server; NULL without"),
     word("crosscheck_tool", "that tool: wrk or h2load"),
     word("law", "whether the rate keeps to workers / service time"),
@@ -197,6 +200,7 @@ _BULK = [
     count("server_rss_growth_bytes", "bytes by which the server's peak resident memory passed its level before"),
     number("server_cpu_us", "µs of CPU time per record, server process"),
     number("driver_cpu_us", "µs of CPU time per record, driver process"),
+    *resources("record"),
     word("checksum", "of the records as the receiver got them"),
 ]
 

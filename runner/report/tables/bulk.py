@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from runner.report import resources
 from runner.report.compare import UNCLAIMED, Measure, sentences
 from runner.report.context import Context
 from runner.report.decides import decides
@@ -69,6 +70,7 @@ def _build(context: Context, operation: str) -> Table | None:
         Column("buffered_max_messages", "buffered\nmax", shown=PUSHED in styles),
         Column("server_cpu_us", "server\nCPU µs\n/record", shown=False),
         Column("driver_cpu_us", "driver\nCPU µs\n/record", shown=False),
+        *resources.columns("record"),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
     ]
@@ -87,6 +89,7 @@ def _build(context: Context, operation: str) -> Table | None:
             "messages": middle(row.estimate("messages")),
             "buffered_max_messages": middle(row.estimate("buffered_max")),
             **{f"{side}_cpu_us": middle(row.estimate(f"{side}_cpu_us"), 2) for side in ("server", "driver")},
+            **resources.cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
         }

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from runner.report import resources
 from runner.report.compare import UNCLAIMED, Measure, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
-from runner.report.figures import digits_for, size
+from runner.report.figures import digits_for
 from runner.report.law import laws, model, workers
 from runner.report.readings import readings
 from runner.report.rows import NO_ERRORS, Row, Rows
-from runner.report.table import NOTHING, Cell, Column, Table, bracket_word, figure, headline, middle, words
+from runner.report.table import Cell, Column, Table, bracket_word, figure, headline, middle, words
 from runner.report.unfit import unfit
 
 OPERATION = "hello"
@@ -46,6 +47,7 @@ def build(context: Context) -> Table | None:
         return None
     digits = digits_for(e.median for row in rows.all if (e := row.estimate("p50_us")))
     spread = bracket_word(row.estimate("requests_per_s") for row in rows.all)
+    memory, *others = resources.columns("request", server_memory_shown=True)
     columns = [
         *(_key(column, rows) for column in rows.key_columns()),
         Column("model", "model", "text"),
@@ -59,17 +61,17 @@ def build(context: Context) -> Table | None:
         Column("p999_us", "p99.9\nµs", shown=False),
         Column("max_us", "max\nµs"),
         Column("server_cpu_pct", "server\nCPU %"),
-        Column("server_peak_rss_bytes", "server\npeak\nRSS"),
+        memory,
         Column("driver_cpu_pct", "driver\nCPU %"),
         Column("server_cpu_us", "server\nCPU µs\n/request", shown=False),
         Column("driver_cpu_us", "driver\nCPU µs\n/request", shown=False),
+        *others,
         Column("crosscheck_requests_per_s", "crosscheck\nrequests/s", shown=False),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
     ]
 
     def cells(row: Row) -> dict[str, Cell]:
-        peak = row.estimate("server_peak_rss_bytes")
         return {
             **rows.key_cells(row),
             "model": words(model(row)),
@@ -80,7 +82,7 @@ def build(context: Context) -> Table | None:
             "requests_per_server_cpu_s": middle(row.estimate("requests_per_server_cpu_s")),
             **{name: middle(row.estimate(name), digits) for name in FAMILY},
             "server_cpu_pct": middle(row.estimate("server_cpu_pct")),
-            "server_peak_rss_bytes": Cell(size(peak.median), peak.median) if peak else NOTHING,
+            **resources.cells(row),
             "driver_cpu_pct": middle(row.estimate("driver_cpu_pct")),
             "server_cpu_us": middle(row.estimate("server_cpu_us"), 1),
             "driver_cpu_us": middle(row.estimate("driver_cpu_us"), 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runner.report import wire
+from runner.report import resources, wire
 from runner.report.compare import Measure, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -56,6 +56,7 @@ def build(context: Context) -> Table | None:
         Column("driver_cpu_pct", "driver\nCPU %", shown=False),
         Column("server_cpu_us", "server\nCPU µs\n/call"),
         Column("driver_cpu_us", "driver\nCPU µs\n/call", shown=False),
+        *resources.columns("call"),
         *(replace(column, shown=False) for column in wire.columns(rows, "call", both_ways=True)),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
@@ -73,6 +74,7 @@ def build(context: Context) -> Table | None:
             "driver_cpu_pct": middle(row.estimate("driver_cpu_pct")),
             "server_cpu_us": middle(row.estimate("server_cpu_us"), cpu),
             "driver_cpu_us": middle(row.estimate("driver_cpu_us"), cpu),
+            **resources.cells(row),
             **wire.cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.report import wire
+from runner.report import resources, wire
 from runner.report.compare import Measure, quoted_figures, quoting, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -46,6 +46,7 @@ def build(context: Context) -> Table | None:
         Column("driver_cpu_pct", "driver\nCPU %"),
         Column("server_cpu_us", "server\nCPU µs\n/call"),
         Column("driver_cpu_us", "driver\nCPU µs\n/call", shown=False),
+        *resources.columns("call"),
         *wire.columns(rows, "call", both_ways=True),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
@@ -64,6 +65,7 @@ def build(context: Context) -> Table | None:
             "driver_cpu_pct": middle(row.estimate("driver_cpu_pct")),
             "server_cpu_us": middle(row.estimate("server_cpu_us"), cpu),
             "driver_cpu_us": middle(row.estimate("driver_cpu_us"), cpu),
+            **resources.cells(row),
             **wire.cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.report import wire
+from runner.report import resources, wire
 from runner.report.compare import Measure, quoted_figures, quoting, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -46,6 +46,7 @@ def build(context: Context) -> Table | None:
         Column("bound", "busier\nside", "text"),
         Column("client_held_max_messages", "client\nheld\nmax"),
         Column("floor_ratio", "x\nfloor", shown=rows.has_floor()),
+        *resources.columns("msg"),
         *wire.columns(rows, "msg", both_ways=False),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
@@ -68,6 +69,7 @@ def build(context: Context) -> Table | None:
             "bound": _majority(row, "bound"),
             "client_held_max_messages": middle(held),
             "floor_ratio": figure(floor.ratio if floor else None, 2),
+            **resources.cells(row),
             **wire.cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
