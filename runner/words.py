@@ -45,6 +45,7 @@ WORDS = {
         ),
         Word("delete", "SWEEP", "remove a sweep and its runs from the database", "runner.history.delete"),
         Word("merge", "FILE ...", "bring in another database, or a run that could not be saved", "runner.merge"),
+        Word("doctor", "", "whether this machine is fit to measure, and what to change", "runner.doctor.command"),
         Word("serve", "protocol=NAME", "only the server, until Ctrl-C", "runner.serve"),
     )
 }
@@ -53,6 +54,6 @@ WORDS = {
 def listed(indent: int) -> str:
     """One line for measuring and one per word: how it is used, and what for. Lines after the first are indented."""
     said = [("bakeoff [key=value ...]", "run, save, and print the tables")]
-    said += [(f"bakeoff {word.name} {word.usage}", word.does) for word in WORDS.values()]
+    said += [(f"bakeoff {word.name} {word.usage}".rstrip(), word.does) for word in WORDS.values()]
     width = max(len(usage) for usage, _ in said)
     return f"\n{' ' * indent}".join(f"{usage:{width}}  {does}" for usage, does in said)

@@ -58,7 +58,7 @@ KEEPING = [
 MEASURING = [
     line
     for line in commands("bakeoff")
-    if not re.search(r"report|serve|postgresql|--", line) and line not in KEEPING
+    if not re.search(r"report|serve|doctor|postgresql|--", line) and line not in KEEPING
 ]
 READING = [
     line
@@ -123,6 +123,15 @@ def test_a_reading_command_of_the_readme_works(line: str, measured: Path) -> Non
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_the_doctor_of_the_readme_comes_to_a_verdict(tmp_path: Path) -> None:
+    (line,) = (line for line in commands("bakeoff") if " doctor" in line)
+    done = bakeoff(line, tmp_path)
+    assert done.stderr == ""
+    verdict = "fit to measure (" if done.returncode == 0 else "not fit to measure: "
+    assert done.stdout.splitlines()[-1].startswith(verdict)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_merging_command_of_the_readme_works(tmp_path: Path) -> None:
