@@ -9,6 +9,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -358,3 +359,18 @@ def test_a_refused_report_leaves_the_file_alone(report: Reporter) -> None:
     report.refused("nonsense", "--html", FILE)
 
     assert Path(FILE).read_text() == "older"
+
+
+def test_the_picture_of_the_readme_is_one_of_the_report_and_stands_alone(report: Reporter) -> None:
+    from tests import readme
+
+    pictured(report.path)
+    shown = readme.PICTURE.read_text("utf-8")
+
+    assert f"]({readme.PICTURE.relative_to(readme.ROOT)})" in readme.README.read_text("utf-8")
+    for text in (shown, readme.picture(str(report.path))):
+        root = ElementTree.fromstring(text)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert (root.findtext("{*}title") or "").endswith("? producer awaited")
+        assert "prefers-color-scheme:dark" in (root.findtext("{*}style") or "")
+        assert text.count("http") == 1  # the name space, which nobody fetches
