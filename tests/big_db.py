@@ -1,4 +1,4 @@
-"""Makes a database as large as years of use: by default 10,000 runs in 130 sweeps, with 5,000,000 samples.
+"""Makes a database as large as years of use: by default 10,000 runs with 5,000,000 samples.
 
     python -m tests.big_db big.db
     python -m tests.big_db big.db --runs 20000 --samples 100
