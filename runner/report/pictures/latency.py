@@ -21,8 +21,8 @@ PERCENTILES = (0.0, *sorted((*MARKED, *BETWEEN)))
 REACH = {percentile: round(100 / (100 - percentile), 6) for percentile in PERCENTILES}
 X = Axis("percentile of the calls", True, {REACH[p]: plain(p) for p in (0.0, *MARKED)})
 NOTES = (
-    "thick: at each percentile the median of the repeats; thin: the repeats; as far as the number of calls "
-    "supports, one call in 1/(1 - percentile)",
+    "thick: at each percentile the median of the repeats; thin: the repeats; a line goes as far as its calls do: "
+    "of 1,000 to 99.9",
     "void, failed and interrupted runs are not drawn",
 )
 KINDS = {
