@@ -11,9 +11,7 @@ from typing import Any, Literal
 
 Weight = Literal["void", "warning"]
 
-STEAL_MOST_PCT = 5.0  # of the machine's CPU time, taken by the hypervisor
-WAIT_MOST_PCT = 50.0  # of the window, runnable but not running: more, and other programs are half of what is timed
-BUSY_LEAST_PCT = 50.0  # of the one core that both sides share in a closed loop: likewise
+STEAL_SHARE = 0.1  # of max_waited_pct: what the hypervisor may take of all CPUs' time
 LONG_NS = 500_000_000  # shares of a shorter window are mostly chance
 
 
@@ -55,10 +53,16 @@ def failed(checks: list[Check]) -> list[str]:
 
 
 def machine_checks(
-    usage: dict[str, dict[str, int]], window_ns: int, conditions: dict[str, Any], alternating: bool
+    usage: dict[str, dict[str, int]],
+    window_ns: int,
+    conditions: dict[str, Any],
+    *,
+    alternating: bool,
+    max_waited_pct: float,
 ) -> list[Check]:
     """Whether machine and interpreter let a run be what it says. `alternating`: both sides share a core on which
-    one or the other is always at work (a closed loop on one core).
+    one or the other is always at work (a closed loop on one core). `max_waited_pct`: of the window, that a process
+    may have been runnable without running.
 
     `usage`: what each side spent in the window. Times in which a process could run and did not are the scheduler's
     (/proc/<pid>/task/*/schedstat).
@@ -75,18 +79,19 @@ def machine_checks(
         return checks
     steal = usage.get("driver", {}).get("steal_ppm")
     if steal is not None:
-        most = f"(over {STEAL_MOST_PCT:g} % is void)"
-        said = f"{steal / 1e4:.1f} % of the CPU time was stolen by the machine's host {most}"
-        checks.append(within("steal_pct", steal / 1e4, "%", said, most=STEAL_MOST_PCT))
+        most = STEAL_SHARE * max_waited_pct
+        said = f"{steal / 1e4:.1f} % of the CPU time was stolen by the machine's host (over {most:g} % is void)"
+        checks.append(within("steal_pct", steal / 1e4, "%", said, most=most))
     if alternating:
         spent = [usage.get(side, {}).get("cpu_ns") for side in ("server", "driver")]
         if spent[0] is not None and spent[1] is not None:
+            least = max(100 - max_waited_pct, 0)
             busy = 100 * (spent[0] + spent[1]) / window_ns
             said = (
-                f"both processes together got {busy:.0f} % of the core they share (below {BUSY_LEAST_PCT:g} % is "
+                f"both processes together got {busy:.0f} % of the core they share (below {least:g} % is "
                 "void: other programs had the rest)"
             )
-            checks.append(within("busy_pct", busy, "%", said, least=BUSY_LEAST_PCT))
+            checks.append(within("busy_pct", busy, "%", said, least=least))
         return checks
     # Threads of a pool wait for each other, whoever else is there.
     for side in ("driver",) if conditions.get("model") == "threads" else ("server", "driver"):
@@ -94,8 +99,8 @@ def machine_checks(
         if waited is not None:
             share = 100 * waited / window_ns
             said = (
-                f"the {side} waited for a CPU for {share:.0f} % of the window (over {WAIT_MOST_PCT:g} % is void: "
+                f"the {side} waited for a CPU for {share:.0f} % of the window (over {max_waited_pct:g} % is void: "
                 "other programs had it)"
             )
-            checks.append(within(f"{side}_waited_pct", share, "%", said, most=WAIT_MOST_PCT))
+            checks.append(within(f"{side}_waited_pct", share, "%", said, most=max_waited_pct))
     return checks

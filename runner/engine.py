@@ -107,7 +107,13 @@ def run(
         if (steal := raw.usage.get("driver", {}).get("steal_ppm")) is not None:
             conditions["steal_pct"] = steal / 1e4
         at_work = spot.name == "same" and alternate and not operation.work()[0]
-        summary.checks += machine_checks(raw.usage, raw.window_ns, conditions, at_work)
+        summary.checks += machine_checks(
+            raw.usage,
+            raw.window_ns,
+            conditions,
+            alternating=at_work,
+            max_waited_pct=cell.limits.max_waited_pct,
+        )
         if summary.void:
             verdict, reason = "void", "; ".join(summary.void)
         elif summary.unsupported:

@@ -79,6 +79,7 @@ class Limits:
 
     max_rss_mb: Count
     max_message_bytes: Count
+    max_waited_pct: Count = 50  # of the window: a process waiting for a CPU that other programs have
     start_s: Deadline  # a process from launch to its ready line
     connect_s: Deadline  # every connection opened and verified
     call_s: Deadline  # no progress for so long ends the run

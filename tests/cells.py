@@ -46,7 +46,7 @@ def config(
         "codec": option("codec", codec),
         "load": option("load", "closed", **parts.pop("load_", {})),
         "storage": option("storage", "sqlite"),
-        "limits": {**composed["limits"], **parts.pop("limits_", {})},
+        "limits": {**composed["limits"], "max_waited_pct": 10_000, **parts.pop("limits_", {})},
     }
     return {**composed, **parts}
 

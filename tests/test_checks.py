@@ -20,6 +20,8 @@ def reporter(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     return Reporter(capsys, monkeypatch, tmp_path)
 
 
+APART: dict[str, Any] = {"alternating": False, "max_waited_pct": 50}
+SHARED: dict[str, Any] = {"alternating": True, "max_waited_pct": 50}
 QUIET: dict[str, Any] = {"python_debug": False, "asyncio_debug": False, "debug_logging": False}
 
 
@@ -49,13 +51,13 @@ def names(checks: list[Check]) -> list[str]:
 
 @pytest.mark.parametrize("mode", ["python_debug", "asyncio_debug", "debug_logging"])
 def test_a_debug_mode_is_what_is_measured(mode: str) -> None:
-    assert names(machine_checks({}, SECOND, {**QUIET, mode: True}, alternating=False)) == [mode]
-    assert names(machine_checks({}, SECOND, QUIET, alternating=False)) == []
+    assert names(machine_checks({}, SECOND, {**QUIET, mode: True}, **APART)) == [mode]
+    assert names(machine_checks({}, SECOND, QUIET, **APART)) == []
 
 
 def test_a_process_that_waited_for_its_cpu_was_not_measured_alone() -> None:
     usage = {"server": {"waited_ns": 510_000_000}, "driver": {"waited_ns": 490_000_000}}
-    [check] = [c for c in machine_checks(usage, SECOND, QUIET, alternating=False) if not c.passed]
+    [check] = [c for c in machine_checks(usage, SECOND, QUIET, **APART) if not c.passed]
 
     assert (check.name, check.value, check.most) == ("server_waited_pct", 51.0, 50.0)
     assert check.reason == (
@@ -66,22 +68,20 @@ def test_a_process_that_waited_for_its_cpu_was_not_measured_alone() -> None:
 def test_two_that_share_a_core_must_have_had_half_of_it() -> None:
     usage = {"server": {"cpu_ns": 200_000_000}, "driver": {"cpu_ns": 290_000_000}}
 
-    assert names(machine_checks(usage, SECOND, QUIET, alternating=True)) == ["busy_pct"]
+    assert names(machine_checks(usage, SECOND, QUIET, **SHARED)) == ["busy_pct"]
     usage["driver"]["cpu_ns"] = 310_000_000
-    assert names(machine_checks(usage, SECOND, QUIET, alternating=True)) == []
+    assert names(machine_checks(usage, SECOND, QUIET, **SHARED)) == []
 
 
 def test_time_that_the_host_took_is_nobodys() -> None:
-    assert names(machine_checks({"driver": {"steal_ppm": 60_000}}, SECOND, QUIET, alternating=False)) == [
-        "steal_pct"
-    ]
-    assert names(machine_checks({"driver": {"steal_ppm": 40_000}}, SECOND, QUIET, alternating=False)) == []
+    assert names(machine_checks({"driver": {"steal_ppm": 60_000}}, SECOND, QUIET, **APART)) == ["steal_pct"]
+    assert names(machine_checks({"driver": {"steal_ppm": 40_000}}, SECOND, QUIET, **APART)) == []
 
 
 def test_shares_of_a_short_window_are_chance() -> None:
     usage = {"server": {"waited_ns": 90_000_000}, "driver": {"waited_ns": 0, "steal_ppm": 500_000}}
 
-    assert names(machine_checks(usage, SECOND // 10, QUIET, alternating=False)) == []
+    assert names(machine_checks(usage, SECOND // 10, QUIET, **APART)) == []
 
 
 def test_checks_are_kept_with_their_limits_in_the_database(reporter: Reporter) -> None:
