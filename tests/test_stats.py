@@ -215,3 +215,18 @@ def test_of_runs_that_measure_the_same_hardly_any_split_claims_a_difference() ->
         claimed += bool(found.claimed)
 
     assert claimed <= 1
+
+
+def test_of_many_runs_the_rank_test_is_approximated_closely(monkeypatch: pytest.MonkeyPatch) -> None:
+    dealer = random.Random(3)
+    for shift in (0.0, 0.3, 0.6):
+        first = [round(dealer.gauss(0, 1), 1) for _ in range(18)]  # rounded: with ties
+        second = [round(dealer.gauss(shift, 1), 1) for _ in range(20)]
+        exact = rank_test(first, second)
+        monkeypatch.setattr("runner.report.stats.EXACT_UP_TO", 0)
+        assert rank_test(first, second) == pytest.approx(exact, abs=0.01)
+        monkeypatch.undo()
+
+
+def test_of_many_equal_runs_nothing_separates() -> None:
+    assert rank_test([1.0] * 30, [1.0] * 30) == 1.0

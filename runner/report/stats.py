@@ -20,6 +20,7 @@ INTERVAL_FROM = 5  # runs; below it the bracket is [min, max]
 CONFIDENCE = 95.0  # per cent covered by an interval
 RESAMPLES = 10_000
 SEED = 20_260_901  # of the resampling, so that one database always prints one report
+EXACT_UP_TO = 40  # runs: counting takes seconds beyond a hundred
 CLAIM_ABOVE = 1.05  # a smaller ratio between two medians is never called a difference
 
 
@@ -97,11 +98,14 @@ def rank_test(first: Sequence[float], second: Sequence[float]) -> float | None:
     """How often chance alone would separate two sides at least so much: the exact two-sided p of the Mann-Whitney
     (rank sum) test, ties included; None where a side has no runs.
 
+    Up to EXACT_UP_TO runs of both sides together; beyond, the normal approximation.
     Source: H. B. Mann and D. R. Whitney, 1947; of all ways to deal the ranks out to the two sides, the share whose
     sum is as far out as ours or farther, counted rather than approximated, and doubled.
     """
     if not first or not second:
         return None
+    if len(first) + len(second) > EXACT_UP_TO:
+        return _rank_test_of_many(first, second)
     pooled = sorted([*first, *second])
     # Twice the middle rank of each value, so that ties stay whole numbers.
     doubled = {value: pooled.index(value) + len(pooled) - pooled[::-1].index(value) + 1 for value in pooled}
@@ -115,6 +119,20 @@ def rank_test(first: Sequence[float], second: Sequence[float]) -> float | None:
     below = sum(count for total, count in ways[-1].items() if total <= ours)
     above = sum(count for total, count in ways[-1].items() if total >= ours)
     return min(1.0, 2 * min(below, above) / math.comb(len(pooled), len(first)))
+
+
+def _rank_test_of_many(first: Sequence[float], second: Sequence[float]) -> float:
+    """The normal approximation, corrected for ties and for continuity: of so many runs it is off by less than 1 %."""
+    values, counts = np.unique(np.asarray([*first, *second], dtype=float), return_counts=True)
+    ends = np.cumsum(counts)
+    middles = dict(zip(values.tolist(), (ends - (counts - 1) / 2).tolist(), strict=True))
+    n, m = len(first), len(second)
+    off = sum(middles[float(value)] for value in first) - n * (n + m + 1) / 2
+    ties = float((counts.astype(float) ** 3 - counts).sum())
+    variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)))
+    if variance <= 0:
+        return 1.0
+    return min(1.0, math.erfc(max(abs(off) - 0.5, 0.0) / math.sqrt(2 * variance)))
 
 
 def least_p(first: int, second: int) -> float:
