@@ -12,6 +12,7 @@ from typing import Any, Literal
 Weight = Literal["void", "warning"]
 
 STEAL_SHARE = 0.1  # of max_waited_pct: what the hypervisor may take of all CPUs' time
+STEAL_MOST_PCT = 5.0  # the same for the default of max_waited_pct
 LONG_NS = 500_000_000  # shares of a shorter window are mostly chance
 
 

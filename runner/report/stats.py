@@ -122,7 +122,7 @@ def rank_test(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 def _rank_test_of_many(first: Sequence[float], second: Sequence[float]) -> float:
-    """The normal approximation, corrected for ties and for continuity: of so many runs it is off by less than 1 %."""
+    """The normal approximation, corrected for ties and continuity: of so many runs off by less than 0.01."""
     values, counts = np.unique(np.asarray([*first, *second], dtype=float), return_counts=True)
     ends = np.cumsum(counts)
     middles = dict(zip(values.tolist(), (ends - (counts - 1) / 2).tolist(), strict=True))
