@@ -137,13 +137,15 @@ def test_a_setting_that_differs_between_the_sweeps_marks_the_pair(bakeoff: Bakeo
 
 
 def test_another_machine_is_a_warning_that_names_what_differs(bakeoff: Bakeoff) -> None:
-    other = {**ENVIRONMENT, "hostname": "other", "grpcio": "1.86.0"}
+    other = {**ENVIRONMENT, "hostname": "other", "grpcio": "1.86.0", "governor": "powersave"}
     bakeoff.write(calls("grpc", 300), 1)
     bakeoff.write(calls("grpc", 300, environment=other), 2)
 
-    line = "the environment is not the same: grpcio 1.85.3 -> 1.86.0; hostname golden -> other"
+    changes = "governor performance -> powersave; grpcio 1.85.3 -> 1.86.0; hostname golden -> other"
+    line = f"the environment is not the same: {changes}"
     assert line in bakeoff.lines("compare", "last~1", "last")
     assert bakeoff.json("compare", "last~1", "last")["environment"] == [
+        {"key": "governor", "base": "performance", "new": "powersave"},
         {"key": "grpcio", "base": "1.85.3", "new": "1.86.0"},
         {"key": "hostname", "base": "golden", "new": "other"},
     ]
@@ -151,7 +153,13 @@ def test_another_machine_is_a_warning_that_names_what_differs(bakeoff: Bakeoff) 
 
 def test_clock_speed_load_and_drawn_seeds_are_no_difference(bakeoff: Bakeoff) -> None:
     for number, mhz in ((1, 2000), (2, 3400)):
-        conditions = {**CONDITIONS, "load_average": mhz / 1000, "cpu_mhz": mhz, "arrival_seed": number}
+        conditions = {
+            **CONDITIONS,
+            "load_average": mhz / 1000,
+            "cpu_mhz": mhz,
+            "arrival_seed": number,
+            "steal_pct": number,
+        }
         bakeoff.write(
             calls("grpc", 300, conditions=conditions, environment={**ENVIRONMENT, "current_mhz": mhz}), number
         )

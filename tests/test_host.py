@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,17 @@ def test_the_versions_of_everything_we_need_are_recorded() -> None:
     assert facts["websockets"] == version("websockets")
     assert "pytest" not in dependencies("bakeoff")
     assert facts["cpus"] == len(available_cpus())
+
+
+def test_what_changes_from_one_moment_to_the_next_is_no_part_of_the_environment() -> None:
+    environment.cache_clear()
+    before = environment()
+    environment.cache_clear()
+
+    assert environment() == before
+    assert [name for name in before if re.search("mhz|load|steal|free|available|uptime", name)] == []
+    wanted = {"governor", "turbo", "smt", "clock_source", "cpu_quota_pct", "memory_limit_bytes", "somaxconn"}
+    assert {*wanted, "tcp_rmem", "python_build", "hostname"} <= set(before)
 
 
 def test_what_is_not_installed_has_no_version() -> None:

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from runner import engine
 from runner.process import Process
 from tests.cells import cell, option
+from tests.reports import Reporter
 
 FROZEN_S = 2.0
 RATE = 200
@@ -57,9 +59,9 @@ class FrozenServer:
         self._freezer.join()
 
 
-def run(protocol: str, load: dict[str, Any], count: int) -> Any:
+def run(protocol: str, load: dict[str, Any], count: int, **operation: Any) -> Any:
     frozen = FrozenServer()
-    wanted = cell("request_response", protocol, operation_={"count": count, "warmup": 20}, load=load)
+    wanted = cell("request_response", protocol, operation_={"count": count, "warmup": 20, **operation}, load=load)
     try:
         return engine.run(wanted, sweep_id="S", repeat=0, position=0, overrides=[], launch=frozen)
     finally:
@@ -92,3 +94,20 @@ def test_in_a_closed_loop_a_frozen_server_is_one_slow_call_for_each_connection()
     assert max(values) >= 1.5e9
     assert 1 <= sum(value > LONG_NS for value in values) <= CONNECTIONS
     assert "response" not in record.samples
+
+
+def test_a_stall_is_one_call_of_two_hundred_and_the_table_says_what_a_closed_loop_cannot_see(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record = run("websocket", option("load", "closed", connections=1), 200, service_time_ms=5)
+    values = record.samples["latency"]
+    report = Reporter(capsys, monkeypatch, tmp_path)
+    report.write([record])
+
+    assert (len(values), record.errors) == (200, {})
+    assert max(values) >= 1.9e9
+    assert record.measurements["max_us"][0] >= 1.9e6
+    assert record.measurements["p99_us"][0] < record.measurements["max_us"][0] / 2  # which knows nothing of it
+    [table] = report.json("request_response")["sweeps"][0]["tables"]
+    assert "closed loop" in table["conditions"]
+    assert any("coordinated omission" in note and "load=constant" in note for note in table["notes"])
