@@ -45,11 +45,11 @@ PROMISED = {
     " server_rss_growth_bytes driver_rss_growth_bytes",
     "hello": f"{CELL} model workers connections connections_opened service_time_ms service_work n errors"
     " requests_per_s requests_per_server_cpu_s mean_us p50_us p75_us p90_us p99_us p999_us max_us server_cpu_us"
-    f" driver_cpu_us server_cpu_pct driver_cpu_pct {RESOURCES} crosscheck_requests_per_s crosscheck_tool"
-    " law",
+    f" driver_cpu_us server_cpu_pct driver_cpu_pct {RESOURCES} wire_in_bytes wire_out_bytes"
+    " crosscheck_requests_per_s crosscheck_tool law",
     "bulk": f"{CELL} operation shape batch sender producer records messages seconds records_per_s payload_bytes"
     " bytes_per_record first_ms buffered_max driver_rss_growth_bytes server_rss_growth_bytes server_cpu_us"
-    f" driver_cpu_us {RESOURCES} checksum",
+    f" driver_cpu_us {RESOURCES} wire_in_bytes wire_out_bytes checksum",
 }
 OPEN_LOOP = [
     "rate_per_s",
@@ -434,6 +434,7 @@ def test_other_series_do_not_multiply_the_rows_of_backpressure(path: Path) -> No
 
 
 def test_hello_has_what_was_asked_and_what_the_server_counted(path: Path) -> None:
+    wire = {"wire_in_bytes": 105.5, "wire_out_bytes": 40.0}
     record = hello_run(
         "http_threads",
         0,
@@ -444,6 +445,7 @@ def test_hello_has_what_was_asked_and_what_the_server_counted(path: Path) -> Non
         law="198 of at most 200",
         crosscheck_tool="wrk",
         crosscheck_requests_per_s=5_100.5,
+        **wire,
     )
     row = one(path, "hello", record)
     assert {name: row[name] for name in PROMISED["hello"].split() if name not in CELL.split()} == {
@@ -470,6 +472,7 @@ def test_hello_has_what_was_asked_and_what_the_server_counted(path: Path) -> Non
         "driver_cpu_pct": 50.0,
         **golden_db.RESOURCES,
         "server_peak_rss_bytes": 60_000_000,
+        **wire,
         "crosscheck_requests_per_s": 5_100.5,
         "crosscheck_tool": "wrk",
         "law": "198 of at most 200",
@@ -513,6 +516,7 @@ def test_bulk_holds_both_directions(path: Path) -> None:
         "server_cpu_us": 25.0,
         "driver_cpu_us": 40.0,
         **golden_db.RESOURCES,
+        **dict.fromkeys(("wire_in_bytes", "wire_out_bytes")),
         "checksum": "5f3a",
     }
     assert (down["operation"], down["sender"], down["producer"]) == ("download", None, "awaited")

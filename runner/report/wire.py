@@ -26,6 +26,19 @@ def columns(rows: Rows, unit: str, *, both_ways: bool) -> list[Column]:
     ]
 
 
+def ways(unit: str) -> list[Column]:
+    """Both directions for CSV and JSON alone, where a table says in its own words what the payload was."""
+    return [
+        Column("wire_in_bytes", f"wire in\nB/{unit}", shown=False),
+        Column("wire_out_bytes", f"wire out\nB/{unit}", shown=False),
+    ]
+
+
+def ways_cells(row: Row) -> dict[str, Cell]:
+    """The cells of `ways`."""
+    return {name: middle(row.estimate(name), 1) for name in ("wire_in_bytes", "wire_out_bytes")}
+
+
 def cells(row: Row) -> dict[str, Cell]:
     """framing_bytes: what was received beyond the payload."""
     payload, wire = row.estimate("payload_bytes"), row.estimate("wire_in_bytes")

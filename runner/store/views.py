@@ -176,6 +176,8 @@ _HELLO = [
     number("server_cpu_pct", "% of one core, server process"),
     number("driver_cpu_pct", "% of one core, driver process"),
     *resources("request"),
+    number("wire_in_bytes", "bytes above TCP that the driver received per request: payload, framing and headers"),
+    number("wire_out_bytes", "bytes above TCP that the driver sent per request"),
     number("crosscheck_requests_per_s", "requests per second of another tool, same server; NULL without"),
     word("crosscheck_tool", "that tool: wrk or h2load"),
     word("law", "whether the rate keeps to workers / service time"),
@@ -201,6 +203,8 @@ _BULK = [
     number("server_cpu_us", "µs of CPU time per record, server process"),
     number("driver_cpu_us", "µs of CPU time per record, driver process"),
     *resources("record"),
+    number("wire_in_bytes", "bytes above TCP that the driver received per record: payload, framing and headers"),
+    number("wire_out_bytes", "bytes above TCP that the driver sent per record"),
     word("checksum", "of the records as the receiver got them"),
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from runner.report import resources
+from runner.report import resources, wire
 from runner.report.compare import UNCLAIMED, Measure, sentences
 from runner.report.context import Context
 from runner.report.decides import decides
@@ -71,6 +71,7 @@ def _build(context: Context, operation: str) -> Table | None:
         Column("server_cpu_us", "server\nCPU µs\n/record", shown=False),
         Column("driver_cpu_us", "driver\nCPU µs\n/record", shown=False),
         *resources.columns("record"),
+        *wire.ways("record"),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
     ]
@@ -90,6 +91,7 @@ def _build(context: Context, operation: str) -> Table | None:
             "buffered_max_messages": middle(row.estimate("buffered_max")),
             **{f"{side}_cpu_us": middle(row.estimate(f"{side}_cpu_us"), 2) for side in ("server", "driver")},
             **resources.cells(row),
+            **wire.ways_cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
         }

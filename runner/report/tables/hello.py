@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runner.report import resources
+from runner.report import resources, wire
 from runner.report.compare import UNCLAIMED, Measure, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -66,6 +66,7 @@ def build(context: Context) -> Table | None:
         Column("server_cpu_us", "server\nCPU µs\n/request", shown=False),
         Column("driver_cpu_us", "driver\nCPU µs\n/request", shown=False),
         *others,
+        *wire.ways("request"),
         Column("crosscheck_requests_per_s", "crosscheck\nrequests/s", shown=False),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
@@ -83,6 +84,7 @@ def build(context: Context) -> Table | None:
             **{name: middle(row.estimate(name), digits) for name in FAMILY},
             "server_cpu_pct": middle(row.estimate("server_cpu_pct")),
             **resources.cells(row),
+            **wire.ways_cells(row),
             "driver_cpu_pct": middle(row.estimate("driver_cpu_pct")),
             "server_cpu_us": middle(row.estimate("server_cpu_us"), 1),
             "driver_cpu_us": middle(row.estimate("driver_cpu_us"), 1),
