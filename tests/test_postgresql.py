@@ -107,7 +107,7 @@ def read(store: Store, view: str) -> list[dict[str, Any]]:
     columns = [name for name, _ in COLUMNS[view]]
     documents = ("knobs", "other_facts")
     rows = [{name: json.loads(row[name]) if name in documents else row[name] for name in columns} for row in found]
-    return sorted(rows, key=lambda row: (row["run_id"], str(row.get("quiet_s"))))
+    return sorted(rows, key=lambda row: (row["run_id"], str(row.get("quiet_s")), str(row.get("name"))))
 
 
 def test_a_view_of_both_kinds_has_the_same_columns() -> None:
@@ -138,7 +138,7 @@ def test_what_goes_from_a_file_to_a_server_and_back_is_the_same(
     assert contents(str(file)) == contents(postgresql.url) == contents(str(back))
     with open_store(postgresql.url) as store:
         (again,) = merge(store, [str(back)])
-    assert (again.sweeps, again.runs, again.runs_known) == (0, 0, 62)
+    assert (again.sweeps, again.runs, again.runs_known) == (0, 0, 80)
 
 
 @needs_server
@@ -223,11 +223,11 @@ def test_a_database_without_our_tables_is_not_read_and_not_changed(postgresql: D
 @needs_server
 @pytest.mark.parametrize("opening", [open_store, read_store])
 def test_a_newer_version_is_refused_untouched(postgresql: Database, opening: Callable[[str], Store]) -> None:
-    saved(postgresql, "A").change("UPDATE bakeoff_version SET version = 2")
+    saved(postgresql, "A").change("UPDATE bakeoff_version SET version = 3")
     postgresql.change("DROP VIEW latency")
-    message = "a newer bakeoff wrote it (version 2, this one knows 1); upgrade bakeoff or give another file"
+    message = "a newer bakeoff wrote it (version 3, this one knows 2); upgrade bakeoff or give another file"
     assert said(lambda: opening(postgresql.url), postgresql.url) == message
-    assert postgresql.rows("SELECT version FROM bakeoff_version") == [(2,)]
+    assert postgresql.rows("SELECT version FROM bakeoff_version") == [(3,)]
     assert postgresql.rows("SELECT count(*) FROM pg_views WHERE schemaname = current_schema()") == [
         (len(VIEWS) - 1,)
     ]
@@ -266,28 +266,28 @@ def test_an_older_version_is_upgraded_in_place_or_not_at_all(
     postgresql: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved(postgresql, "A").change("CREATE VIEW mine AS SELECT label FROM run")
-    step = postgresql.folder / "v0002_made_up.py"
-    text = "import sqlalchemy as sa\nfrom alembic import op\nrevision, down_revision = '0002', '0001'\n\n\n"
+    step = postgresql.folder / "v0003_made_up.py"
+    text = "import sqlalchemy as sa\nfrom alembic import op\nrevision, down_revision = '0003', '0002'\n\n\n"
     text += "def upgrade():\n"
     text += "    op.add_column('run', sa.Column('operator', sa.String))\n"
     step.write_text(f"{text}    op.drop_column('run', 'nothing')\n")
     monkeypatch.setattr(upgrade, "REVISIONS", [*upgrade.REVISIONS, postgresql.folder])
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", 3)
     before = postgresql.rows("SELECT * FROM run")
     with pytest.raises(StoreError, match='column "nothing" of relation "run" does not exist'):
         open_store(postgresql.url)
     assert postgresql.rows("SELECT * FROM run") == before
-    assert postgresql.rows("SELECT version FROM bakeoff_version") == [(1,)]
+    assert postgresql.rows("SELECT version FROM bakeoff_version") == [(2,)]
     step.write_text(text)
     capsys.readouterr()
     read_store(postgresql.url).close()
     assert capsys.readouterr().err.endswith(
-        ": upgraded from version 1 to 2 in place; a copy is made by pg_dump, not here\n"
+        ": upgraded from version 2 to 3 in place; a copy is made by pg_dump, not here\n"
     )
     assert postgresql.rows("SELECT run_id, operator FROM run") == [("A", None)]
     assert postgresql.rows("SELECT run_id FROM latency") == [("A",)]
     assert postgresql.rows("SELECT label FROM mine") == [("",)]
-    assert postgresql.rows("SELECT version FROM bakeoff_version") == [(2,)]
+    assert postgresql.rows("SELECT version FROM bakeoff_version") == [(3,)]
 
 
 @needs_server
