@@ -94,11 +94,11 @@ def machine_checks(
             )
             checks.append(within("busy_pct", busy, "%", said, least=least))
         return checks
-    # Threads of a pool wait for each other, whoever else is there.
-    for side in ("driver",) if conditions.get("model") == "threads" else ("server", "driver"):
-        waited = usage.get(side, {}).get("waited_ns")
-        if waited is not None:
-            share = 100 * waited / window_ns
+    for side in ("server", "driver"):
+        waited, spent_ns = (usage.get(side, {}).get(name) for name in ("waited_ns", "cpu_ns"))
+        if waited is not None and spent_ns is not None:
+            # Threads of one process wait for each other as well: what others had is at most what it did not use.
+            share = 100 * max(min(waited, window_ns - spent_ns), 0) / window_ns
             said = (
                 f"the {side} waited for a CPU for {share:.0f} % of the window (over {max_waited_pct:g} % is void: "
                 "other programs had it)"

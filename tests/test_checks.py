@@ -56,13 +56,23 @@ def test_a_debug_mode_is_what_is_measured(mode: str) -> None:
 
 
 def test_a_process_that_waited_for_its_cpu_was_not_measured_alone() -> None:
-    usage = {"server": {"waited_ns": 510_000_000}, "driver": {"waited_ns": 490_000_000}}
+    usage = {
+        "server": {"waited_ns": 510_000_000, "cpu_ns": 400_000_000},
+        "driver": {"waited_ns": 490_000_000, "cpu_ns": 400_000_000},
+    }
     [check] = [c for c in machine_checks(usage, SECOND, QUIET, **APART) if not c.passed]
 
     assert (check.name, check.value, check.most) == ("server_waited_pct", 51.0, 50.0)
     assert check.reason == (
         "the server waited for a CPU for 51 % of the window (over 50 % is void: other programs had it)"
     )
+
+
+def test_threads_of_one_process_that_wait_for_each_other_are_not_held_up_by_others() -> None:
+    usage = {"server": {"waited_ns": 3 * SECOND, "cpu_ns": 990_000_000}}
+    [check] = [c for c in machine_checks(usage, SECOND, QUIET, **APART) if c.name == "server_waited_pct"]
+
+    assert (check.value, check.passed) == (1.0, True)
 
 
 def test_two_that_share_a_core_must_have_had_half_of_it() -> None:
@@ -79,7 +89,7 @@ def test_time_that_the_host_took_is_nobodys() -> None:
 
 
 def test_shares_of_a_short_window_are_chance() -> None:
-    usage = {"server": {"waited_ns": 90_000_000}, "driver": {"waited_ns": 0, "steal_ppm": 500_000}}
+    usage = {"server": {"waited_ns": 90_000_000, "cpu_ns": 0}, "driver": {"steal_ppm": 500_000}}
 
     assert names(machine_checks(usage, SECOND // 10, QUIET, **APART)) == []
 
