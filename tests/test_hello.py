@@ -184,7 +184,14 @@ def test_the_other_tools_rate_is_read_as_well(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("script", "said"),
-    [("raise SystemExit(3)", "none: wrk failed (exit code 3)"), ("print('hm')", "none: wrk failed (exit code 0)")],
+    [
+        ("raise SystemExit(3)", "none: wrk failed (exit code 3)"),
+        ("print('hm')", "none: wrk failed (exit code 0)"),
+        (
+            "print('  Non-2xx or 3xx responses: 7\\nRequests/sec: 9.5')",
+            "none: not every request of wrk was answered (Non-2xx or 3xx responses: 7)",
+        ),
+    ],
 )
 def test_a_tool_that_fails_is_said_and_no_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str

@@ -199,3 +199,19 @@ def test_percentiles_rise_in_every_format(report: Reporter) -> None:
         if line.startswith(("grpc ", "websocket ")) and "p50" not in line:
             numbers = [float(part) for part in line.split()[2:5]]
             assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize("label", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "=HYPERLINK(0)"])
+def test_a_label_that_a_spreadsheet_would_compute_is_text_in_csv_and_itself_in_json(
+    report: Reporter, label: str
+) -> None:
+    report.write([latency_run("grpc", 0, 300, label=label)], 3)
+
+    assert [row["label"] for row in report.rows("request_response")] == [f"'{label}"]
+    assert [row["label"] for row in report.json("request_response")["sweeps"][0]["tables"][0]["rows"]] == [label]
+
+
+def test_a_number_below_zero_stays_a_number_in_csv() -> None:
+    printed = render.comma_separated(one({"name": words("a"), "p50_us": figure(-1.5)}))
+
+    assert printed.splitlines()[1].startswith("S1,a,-1.5,")

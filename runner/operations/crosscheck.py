@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -12,6 +11,10 @@ TIMEOUT_S = 60.0
 RATES = {
     "wrk": re.compile(r"Requests/sec:\s*([\d.]+)"),
     "h2load": re.compile(r"finished in [^,]+, ([\d.]+) req/s"),
+}
+WRONG = {  # what they say of answers that were none; both end with 0 all the same
+    "wrk": re.compile(r"(?:Non-2xx|Socket errors).*"),
+    "h2load": re.compile(r"[1-9]\d* (?:failed|errored|timeout)"),
 }
 NEITHER = "none: neither wrk nor h2load is on PATH"
 
@@ -37,18 +40,18 @@ def _commands(url: str, connections: int, requests: int) -> dict[str, list[str]]
 
 
 def _run(tool: str, command: list[str], cpus: list[int] | None) -> dict[str, str]:
+    # All its threads from the start: setting the affinity of a running process would miss those it has already.
+    if cpus and (taskset := shutil.which("taskset")):
+        command = [taskset, "--cpu-list", ",".join(map(str, cpus)), *command]
     try:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
-            if cpus and hasattr(os, "sched_setaffinity"):
-                os.sched_setaffinity(child.pid, cpus)
-            try:
-                said, _ = child.communicate(timeout=TIMEOUT_S)
-            except BaseException:
-                child.kill()
-                raise
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S
+        )
     except (OSError, subprocess.TimeoutExpired) as exc:
         return {"crosscheck_tool": f"none: {tool} failed ({type(exc).__name__})"}
-    found = RATES[tool].search(said)
-    if child.returncode or found is None:
-        return {"crosscheck_tool": f"none: {tool} failed (exit code {child.returncode})"}
+    found = RATES[tool].search(done.stdout)
+    if done.returncode or found is None:
+        return {"crosscheck_tool": f"none: {tool} failed (exit code {done.returncode})"}
+    if wrong := WRONG[tool].search(done.stdout):
+        return {"crosscheck_tool": f"none: not every request of {tool} was answered ({wrong[0].strip()})"}
     return {"crosscheck_tool": tool, "crosscheck_requests_per_s": found[1]}

@@ -170,9 +170,16 @@ def values_of(table: Table, row: Mapping[str, Cell]) -> dict[str, Value]:
     return found
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets compute when a cell begins with it
+
+
 def as_word(value: Value) -> Value:
-    """true and false as JSON and most programs write them, not as Python does."""
-    return str(value).lower() if isinstance(value, bool) else value
+    """A value as CSV holds it: true and false as most programs write them, not as Python does; a text that a
+    spreadsheet would compute (a label =1+1) begins with an apostrophe, which spreadsheets take for "this is text".
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _finite(value: Value) -> Value:
