@@ -31,14 +31,15 @@ SMALL = {
     ],
 }
 SMALL["upload"] = ["operation.records=500", "operation.warmup=100"]
-SMALL["upload,download"] = SMALL["upload"]
-SMALL["bulk"] = ["operation.records=1000", "operation.warmup=100", "repeats=1"]
+# Where many protocols or connections are named, the lines that name fewer have tried them; here one will do.
+SMALL["upload,download"] = [*SMALL["upload"], "protocol=grpc"]
+SMALL["bulk"] = ["operation.records=1000", "operation.warmup=100", "repeats=1", "protocol=http"]
 SMALL["hello"] = ["operation.requests=400", "operation.warmup=40"]
-SMALL["threads_vs_async"] = [*SMALL["hello"], "repeats=1"]
-SMALL["overhead"] = [*SMALL["stream"], "repeats=1"]
+SMALL["threads_vs_async"] = [*SMALL["hello"], "repeats=1", "load.connections=25"]
+SMALL["overhead"] = [*SMALL["stream"], "repeats=1", "protocol=tcp"]
 OPEN_LOOP = {"load.rate": 20, "load.duration_s": 1.5}  # on a busy machine, too
 SMALL["article"] = [*SMALL["stream"], *SMALL["payload"], *SMALL["backpressure"], "repeats=1"]
-SMALL["backpressure_full"] = SMALL["backpressure"]
+SMALL["backpressure_full"] = [*SMALL["backpressure"], "protocol=websocket"]
 
 
 def blocks(language: str) -> list[str]:
