@@ -7,7 +7,7 @@ what it answers, so that no request is reported twice or lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from adapters.api import Codec, Method
 from adapters.messages import METHODS, Body, Empty
@@ -15,11 +15,12 @@ from runner.checks import Check, within
 from runner.drive import Drive
 from runner.fields import Count, Milliseconds, Natural
 from runner.operations.api import Operation, Raw, Summary
-from runner.operations.closed_loop import LITTLE_BAND, calls, closed_summary, measure
+from runner.operations.closed_loop import calls, closed_summary, measure
 from runner.operations.crosscheck import crosscheck
 from runner.samples import NS_PER_S
 
 PAIRS = [(Empty(), Body(b"Hello World!"))]
+LAW_OVER = 1.02  # as in the report: clocks and the window's ends have a share
 DRIVER_MOST_PCT = 90.0  # of one core; the driver's loop has no more
 LEAST_WINDOW_NS = NS_PER_S // 10  # a share of a CPU in less is chance
 
@@ -37,8 +38,6 @@ class Hello(Operation):
     service_time_ms: Milliseconds
     service_work: Literal["wait", "busy"]
     crosscheck: bool
-
-    driver_is_faster: ClassVar[bool] = True
 
     def methods(self) -> list[Method]:
         return [METHODS["hello"], METHODS["run"], METHODS["quote"]]
@@ -102,7 +101,7 @@ class Hello(Operation):
         if not self.service_time_ms or workers is None:
             return {}
         most = workers * 1_000 / self.service_time_ms
-        holds = rate <= most * (1 + LITTLE_BAND)
+        holds = rate <= most * LAW_OVER
         word = "holds" if holds else "does not hold"
         return {"law": f"{word}: {rate:,.0f}/s, at most {workers} / {self.service_time_ms:g} ms = {most:,.0f}/s"}
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from hdrh.histogram import HdrHistogram
 
-ENCODING = "hdrhistogram-v2-deflate"  # readable by every HdrHistogram library: "V2 compressed", without base64
+ENCODING = "hdrhistogram-v2-deflate"  # V2, compressed, as Python's library writes it: `log_payload` adds the header
 DIGITS = 3
 _COMPRESSED_COOKIE = 0x1C849304 | 0x10  # V2, of 64-bit words
 _KEPT_BITS = 11  # 3 digits need 2 * 10**3 steps in each doubling: 2,048
@@ -17,7 +17,7 @@ _HIGHEST_NS = 3_600_000_000_000  # one hour; the range is fixed so that histogra
 
 
 def encode(values_ns: Sequence[int]) -> bytes:
-    """All of `values_ns` (>= 0), as the bytes that `decode` and other HdrHistogram libraries read."""
+    """All of `values_ns` (>= 0), as the bytes that `decode` reads."""
     # Cutting the bits that the histogram does not keep leaves few distinct values: half the time, equal bytes.
     cut = [value >> (spare := max(0, value.bit_length() - _KEPT_BITS)) << spare for value in values_ns]
     return encode_counts(Counter(cut), max(values_ns, default=0))

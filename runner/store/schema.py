@@ -171,7 +171,9 @@ distribution = Table(
     _whole("n", "how many timings"),
     _whole("min_ns", "ns, exact", BigInteger),
     _whole("max_ns", "ns, exact", BigInteger),
-    _text("encoding", "of data: hdrhistogram-v2-deflate, read by every HdrHistogram library"),
+    _text(
+        "encoding", "of data: hdrhistogram-v2-deflate (bakeoff export --hdr writes it for any HdrHistogram library)"
+    ),
     Column("data", LargeBinary, nullable=False, comment="the histogram, in ns, to 3 significant digits"),
     comment="all timings of one name, as a histogram",
 )
