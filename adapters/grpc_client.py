@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -46,11 +46,9 @@ class _Client(Peer):
         data = self._wire.encode(request)
         return self._wire.decode(method.reply, await self._reply(self._callable(method)(data)))
 
-    async def server_stream(self, method: Method, request: Message) -> AsyncGenerator[Message, None]:
-        data = self._wire.encode(request)
-        async with aclosing(self._items(method, self._callable(method)(data))) as items:
-            async for item in items:
-                yield item
+    def server_stream(self, method: Method, request: Message) -> AsyncGenerator[Message, None]:
+        # Not a generator around _items: each layer is paid for with every message.
+        return self._items(method, lambda: self._callable(method)(self._wire.encode(request)))
 
     async def client_stream(self, method: Method, requests: AsyncIterable[Message]) -> Message:
         call = self._callable(method)()
@@ -60,7 +58,10 @@ class _Client(Peer):
 
     async def bidi_stream(self, method: Method, requests: AsyncIterable[Message]) -> AsyncGenerator[Message, None]:
         call = self._callable(method)()
-        async with self._uploading(call, requests) as own, aclosing(self._items(method, call, own)) as items:
+        async with (
+            self._uploading(call, requests) as own,
+            aclosing(self._items(method, lambda: call, own)) as items,
+        ):
             async for item in items:
                 yield item
 
@@ -74,9 +75,10 @@ class _Client(Peer):
             raise
 
     async def _items(
-        self, method: Method, call: Any, own: ServersOwn | None = None
+        self, method: Method, begin: Callable[[], Any], own: ServersOwn | None = None
     ) -> AsyncGenerator[Message, None]:
-        decode, reply = self._wire.decode, method.reply
+        """What arrives for the call that `begin` starts when the first item is asked for."""
+        decode, reply, call = self._wire.decode, method.reply, begin()
         arriving: AsyncGenerator[bytes, None] = call.__aiter__()
         try:
             async for data in arriving:

@@ -58,12 +58,13 @@ def machine_checks(
     window_ns: int,
     conditions: dict[str, Any],
     *,
+    one_core: bool,
     alternating: bool,
     max_waited_pct: float,
 ) -> list[Check]:
-    """Whether machine and interpreter let a run be what it says. `alternating`: both sides share a core on which
-    one or the other is always at work (a closed loop on one core). `max_waited_pct`: of the window, that a process
-    may have been runnable without running.
+    """Whether machine and interpreter let a run be what it says. `one_core`: both sides share one. `alternating`:
+    one or the other is always at work on it (a closed loop). `max_waited_pct`: of the window, that a process may
+    have been runnable without running.
 
     `usage`: what each side spent in the window. Times in which a process could run and did not are the scheduler's
     (/proc/<pid>/task/*/schedstat).
@@ -83,7 +84,7 @@ def machine_checks(
         most = STEAL_SHARE * max_waited_pct
         said = f"{steal / 1e4:.1f} % of the CPU time was stolen by the machine's host (over {most:g} % is void)"
         checks.append(within("steal_pct", steal / 1e4, "%", said, most=most))
-    if alternating:
+    if one_core and alternating:
         spent = [usage.get(side, {}).get("cpu_ns") for side in ("server", "driver")]
         if spent[0] is not None and spent[1] is not None:
             least = max(100 - max_waited_pct, 0)
@@ -94,11 +95,13 @@ def machine_checks(
             )
             checks.append(within("busy_pct", busy, "%", said, least=least))
         return checks
-    for side in ("server", "driver"):
+    for side, other in (("server", "driver"), ("driver", "server")):
         waited, spent_ns = (usage.get(side, {}).get(name) for name in ("waited_ns", "cpu_ns"))
         if waited is not None and spent_ns is not None:
-            # Threads of one process wait for each other as well: what others had is at most what it did not use.
-            share = 100 * max(min(waited, window_ns - spent_ns), 0) / window_ns
+            # Threads of one process wait for each other as well, and on one core both sides do: what other programs
+            # had is at most what neither of these used.
+            ours = spent_ns + (usage.get(other, {}).get("cpu_ns", 0) if one_core else 0)
+            share = 100 * max(min(waited, window_ns - ours), 0) / window_ns
             said = (
                 f"the {side} waited for a CPU for {share:.0f} % of the window (over {max_waited_pct:g} % is void: "
                 "other programs had it)"

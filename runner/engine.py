@@ -106,12 +106,13 @@ def run(
             summary.checks.append(count_check("peers_seen", seen, wanted, said))
         if (steal := raw.usage.get("driver", {}).get("steal_ppm")) is not None:
             conditions["steal_pct"] = steal / 1e4
-        at_work = spot.name == "same" and alternate and not operation.work()[0]
+        service_time_ms, service_work = operation.work()
         summary.checks += machine_checks(
             raw.usage,
             raw.window_ns,
             conditions,
-            alternating=at_work,
+            one_core=spot.name == "same",
+            alternating=alternate and (not service_time_ms or service_work == "busy"),
             max_waited_pct=cell.limits.max_waited_pct,
         )
         if summary.void:

@@ -20,8 +20,8 @@ def reporter(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     return Reporter(capsys, monkeypatch, tmp_path)
 
 
-APART: dict[str, Any] = {"alternating": False, "max_waited_pct": 50}
-SHARED: dict[str, Any] = {"alternating": True, "max_waited_pct": 50}
+APART: dict[str, Any] = {"one_core": False, "alternating": False, "max_waited_pct": 50}
+SHARED: dict[str, Any] = {**APART, "one_core": True, "alternating": True}
 QUIET: dict[str, Any] = {"python_debug": False, "asyncio_debug": False, "debug_logging": False}
 
 
@@ -81,6 +81,20 @@ def test_two_that_share_a_core_must_have_had_half_of_it() -> None:
     assert names(machine_checks(usage, SECOND, QUIET, **SHARED)) == ["busy_pct"]
     usage["driver"]["cpu_ns"] = 310_000_000
     assert names(machine_checks(usage, SECOND, QUIET, **SHARED)) == []
+
+
+def test_on_one_core_a_process_also_waits_for_the_other_one_of_ours() -> None:
+    usage = {
+        "server": {"waited_ns": 0, "cpu_ns": 520_000_000},
+        "driver": {"waited_ns": 530_000_000, "cpu_ns": 200_000_000},
+    }
+    on_one = machine_checks(usage, SECOND, QUIET, **{**APART, "one_core": True})
+
+    assert {c.name: c.value for c in on_one if c.unit == "%"} == {
+        "server_waited_pct": 0.0,
+        "driver_waited_pct": 28.0,
+    }
+    assert names(machine_checks(usage, SECOND, QUIET, **APART)) == ["driver_waited_pct"]
 
 
 def test_time_that_the_host_took_is_nobodys() -> None:

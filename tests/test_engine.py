@@ -53,6 +53,17 @@ def test_every_call_of_a_run_is_in_its_samples() -> None:
     assert record.conditions["peers_seen"] == 3
 
 
+@pytest.mark.parametrize(("work", "looked_at"), [("busy", "busy_pct"), ("wait", "driver_waited_pct")])
+def test_a_core_that_a_busy_service_shares_with_the_driver_is_ours(work: str, looked_at: str) -> None:
+    knobs = {"count": 30, "service_time_ms": 20.0, "service_work": work}
+    record = execute(cell("request_response", "tcp", operation_=knobs, load_={"placement": "same"}))
+
+    assert record.verdict == "ok"
+    shares = {check.name for check in record.checks if check.name.endswith(("busy_pct", "waited_pct"))}
+    assert looked_at in shares
+    assert ("busy_pct" in shares) is (work == "busy")
+
+
 def test_a_stream_is_charged_with_the_cpu_of_both_sides() -> None:
     record = execute(cell("stream", "tcp"))
 
