@@ -158,3 +158,22 @@ def test_labels_of_one_cell_are_compared(reporter: Reporter) -> None:
 
     assert "p50 as a ratio, between labels:" in notes
     assert "grpc a against grpc b: 0.83x [0.82, 0.85]: grpc a is faster" in notes
+
+
+@pytest.mark.parametrize(("asked", "claimed"), [([], True), (["--equivalent-pct", "17"], False)])
+def test_what_is_equivalent_in_practice_can_be_said(reporter: Reporter, asked: list[str], claimed: bool) -> None:
+    runs = [
+        latency_run("grpc", n, value, label=label)
+        for label, values in (("a", [100, 101, 102]), ("b", [116, 117, 118]))
+        for n, value in enumerate(values)
+    ]
+    reporter.write(runs)
+    notes = reporter.notes("request_response", *asked)
+    explained = reporter("comparisons", *asked)
+
+    said = "grpc a is faster" if claimed else "no clear difference"
+    assert f"grpc a against grpc b: 0.86x [0.85, 0.88]: {said}" in notes
+    assert f"differ by more than {'5' if claimed else '17'} %" in " ".join(reporter(*asked).split())
+    assert f"the medians differ by 15.8 %, {'over 5' if claimed else 'not over 17'} %" in " ".join(
+        explained.split()
+    )

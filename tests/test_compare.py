@@ -100,6 +100,19 @@ def test_little_differences_and_single_runs_are_not_claimed(bakeoff: Bakeoff) ->
     }
 
 
+def test_what_is_equivalent_in_practice_can_be_said(bakeoff: Bakeoff) -> None:
+    bakeoff.write(calls("grpc", 300), 1)
+    bakeoff.write(calls("grpc", 360), 2)
+    asked = ("compare", "last~1", "last", "--metric", "p50_us")
+
+    assert bakeoff.rows(*asked)[0]["verdict"] == "worse"
+    assert bakeoff.rows(*asked, "--equivalent-pct", "21")[0]["verdict"] == "no clear difference"
+    assert "excludes 1 and is over 21 %." in " ".join(bakeoff.lines(*asked, "--equivalent-pct", "21"))
+    assert bakeoff.refused(*asked, "--equivalent-pct", "-1") == (
+        "argument --equivalent-pct: expected a number of per cent, 0 or more, got '-1' (bakeoff compare --help)"
+    )
+
+
 def test_cells_are_paired_by_what_was_swept(bakeoff: Bakeoff) -> None:
     def at(connections: int, p50_us: float) -> list[RunRecord]:
         config = {"load": {"connections": connections}, "operation": {"size_bytes": 64}}

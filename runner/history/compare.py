@@ -9,10 +9,11 @@ from pathlib import Path
 
 from runner.command_line import Parser, answer, write
 from runner.report.alone import FORMATS, table_alone
-from runner.report.command import terminal_width
+from runner.report.command import equivalence_option, terminal_width
 from runner.report.contrast import contrasts, table
 from runner.report.pairs import Measured, Pairs, measured, paired
 from runner.report.read import ReportError, open_report
+from runner.report.stats import EQUIVALENT_PCT
 from runner.report.stored import chosen_sweep, shown
 
 EXAMPLES = """\
@@ -34,12 +35,13 @@ def _parser() -> Parser:
     parser.add_argument("new", metavar="NEW", help="what is compared with it: likewise")
     parser.add_argument("--metric", action="append", default=[], metavar="NAME", help="in place of the usual ones")
     parser.add_argument("--format", choices=FORMATS, default="text")
+    equivalence_option(parser)
     return parser
 
 
 def _answer(asked: argparse.Namespace) -> int:
     with opened(asked.base, asked.db) as base, opened(asked.new, asked.db) as new:
-        write(compared(base, new, asked.metric, asked.format))
+        write(compared(base, new, asked.metric, asked.format, asked.equivalent_pct))
     return 0
 
 
@@ -64,7 +66,9 @@ def located(reference: str, db: str) -> tuple[str, str]:
     return db, reference
 
 
-def compared(base: Measured, new: Measured, metrics: Sequence[str], form: str) -> str:
+def compared(
+    base: Measured, new: Measured, metrics: Sequence[str], form: str, equivalent_pct: float = EQUIVALENT_PCT
+) -> str:
     """The comparison in one of FORMATS. Raises ReportError where no cell is in both, or a metric is unknown."""
     found = paired(base, new)
     if not found.pairs:
@@ -73,7 +77,7 @@ def compared(base: Measured, new: Measured, metrics: Sequence[str], form: str) -
     head = [f"BASE {base.title}", f"NEW  {new.title}"]
     if found.machine:
         head.append(f"the environment is not the same: {'; '.join(map(str, found.machine))}")
-    made = table(found, contrasts(found, metrics))
+    made = table(found, contrasts(found, metrics, equivalent_pct), equivalent_pct)
     return table_alone(made, form, terminal_width(), head, _facts(base, new, found))
 
 

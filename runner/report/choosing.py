@@ -162,10 +162,11 @@ def _candidates(group: Sequence[Row], rule: Rule) -> list[Candidate]:
     for side in named(list(cells.values())):
         run = side.row.first
         if rule.of == "protocol":
-            found[side.row.key] = Candidate(side.name, run.protocol)
+            found[side.row.key] = Candidate(side.name, run.protocol, [], side.row.equivalent_pct)
         else:
             subject = run.codec if rule.of == "codec" else side.row.key[4]
-            found[side.row.key] = Candidate(f"{subject} ({run.variant})" if run.variant else subject, subject)
+            name = f"{subject} ({run.variant})" if run.variant else subject
+            found[side.row.key] = Candidate(name, subject, [], side.row.equivalent_pct)
     for row in group:
         found[row.key].runs += row.runs
     return list(found.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
 import os
 import shutil
 import sys
@@ -12,10 +13,12 @@ from typing import NoReturn, TextIO
 
 from runner.report import header, needs, published
 from runner.report.context import OPERATIONS, Context
+from runner.report.figures import plain
 from runner.report.file import check_writable, write_page
 from runner.report.pictures import PICTURES
 from runner.report.read import ReportError, Sweep, open_report, sweep_named, sweeps
 from runner.report.render import FORMATS, Report, Section, comma_separated, javascript, markdown, text
+from runner.report.stats import EQUIVALENT_PCT
 from runner.report.table import Table
 from runner.report.tables import TABLES
 from runner.store import StoreError
@@ -28,8 +31,8 @@ TIMED = {"payload", "request_response", "open_loop", "saturation", "stream", "he
 READING = (
     "[a, b]: least and most of the runs (range, 2 to 4 runs) or a 95 % bootstrap interval over runs (from 5); the "
     "bracket of a ratio is what those allow. A difference is claimed where that bracket excludes 1 and the medians "
-    "differ by more than 5 %; of runs that measure the same, two ranges of 3 separate by chance 1 time in 10, of 2 "
-    "1 time in 3. A dash: not measured, or too few samples."
+    "differ by more than {} %; of runs that measure the same, two ranges of 3 separate by chance 1 time in 10, of "
+    "2 1 time in 3. A dash: not measured, or too few samples."
 )
 
 
@@ -61,6 +64,28 @@ def sweep_report(url: str, sweep_id: str, width: int | None = None) -> str:
     """The text report of one sweep: the tables that it has data for. Raises StoreError, ReportError."""
     with open_report(url) as connection:
         return text(built([sweep_named(connection, sweep_id)], _shown(url), [], "all"), width or terminal_width())
+
+
+def equivalence_option(parser: argparse.ArgumentParser) -> None:
+    """The option that says which differences are too small to matter."""
+    parser.add_argument(
+        "--equivalent-pct",
+        type=_percent,
+        default=EQUIVALENT_PCT,
+        metavar="PCT",
+        help="medians that differ by so much or less are the same in practice, and no difference is claimed "
+        f"(default: {EQUIVALENT_PCT:g})",
+    )
+
+
+def _percent(given: str) -> float:
+    try:
+        value = float(given)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of per cent, 0 or more, got {given!r}")
+    return value
 
 
 def terminal_width() -> int:
@@ -100,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--explain", action="store_true", help="also why: every check of every verdict, every comparison"
     )
+    equivalence_option(parser)
     parser.add_argument("--db", default="results.db", metavar="PATH|URL", help="default: results.db")
     parser.add_argument(
         "--published",
@@ -137,7 +163,15 @@ def _report(asked: argparse.Namespace, names: Sequence[str]) -> str:
         else:
             chosen = known if asked.all else known[-1:]
         why = WHY if asked.explain else ()
-        made = built(chosen, _shown(asked.db), names, asked.published, why, pictures=asked.html is not None)
+        made = built(
+            chosen,
+            _shown(asked.db),
+            names,
+            asked.published,
+            why,
+            pictures=asked.html is not None,
+            equivalent_pct=asked.equivalent_pct,
+        )
     if asked.html is not None:
         return write_page(made, asked.html)
     writers: dict[str, Callable[[Report], str]] = {
@@ -156,9 +190,11 @@ def built(
     published_names: str,
     more: Sequence[str] = (),
     pictures: bool = False,
+    equivalent_pct: float = EQUIVALENT_PCT,
 ) -> Report:
     """The sections; without `names` every table that has data, with them these, empty where only some of the sweeps
     have data. `more`: further tables, where they have data. `pictures`: those of the tables as well.
+    `equivalent_pct`: what differs by so much or less is not called different.
 
     Raises ReportError for a table that has data in none.
     """
@@ -166,7 +202,7 @@ def built(
     sections = []
     found: set[str] = set()
     for sweep in chosen:
-        context = Context(sweep, rules, sources)
+        context = Context(sweep, rules, sources, equivalent_pct)
         # What is only shown when asked for may take long to make: every test of every pair.
         wanted = dict.fromkeys([*(names or (name for name in TABLES if name not in WHY)), *more])
         built = [(name, TABLES[name](context)) for name in wanted]
@@ -191,7 +227,8 @@ def built(
         raise ReportError(_missing(missing[0], chosen))
     shown = [table for section in sections for table in section.tables]
     quoted = {name for table in shown for name in table.sources}
-    closing = [READING] if any(table.name in TIMED and table.rows for table in shown) else []
+    timed = any(table.name in TIMED and table.rows for table in shown)
+    closing = [READING.format(plain(equivalent_pct))] if timed else []
     closing += [f"published figures, {source.provenance()}" for source in sources if source.name in quoted]
     if quoted:
         closing.append("ratios and shapes compare with published ones, absolute numbers do not")

@@ -17,7 +17,7 @@ from runner.report.conditions import LABEL
 from runner.report.figures import number, ratio
 from runner.report.published import Published, Reading, Timing
 from runner.report.rows import Row, Rows
-from runner.report.stats import Comparison, compare
+from runner.report.stats import Comparison
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def rank(row: Row, measure: Measure) -> float:
 def _line(
     one: Side, other: Side, measure: Measure, timing: Timing | None = None, reading: Reading | None = None
 ) -> str | None:
-    found = compare(one.row.values(measure.metric), other.row.values(measure.metric))
+    found = one.row.against(other.row, measure.metric)
     if found is None or found.claimed is None:
         return None
     quoted = f" ({agreement(reading, timing, found, measure)})" if timing and reading else ""

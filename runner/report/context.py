@@ -11,6 +11,7 @@ from runner.report.needs import Choosing
 from runner.report.published import Published
 from runner.report.read import Run, Sweep
 from runner.report.rows import Rows, rows_of
+from runner.report.stats import EQUIVALENT_PCT
 
 # Runs of an operation that are rows of another table: the two kinds of loop are different experiments.
 OPEN_LOOP = {"open_loop": "request_response"}
@@ -101,11 +102,14 @@ OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
 
 @dataclass(frozen=True)
 class Context:
-    """Everything that a table may look at."""
+    """Everything that a table may look at. `equivalent_pct`: what differs by so much or less is not called
+    different.
+    """
 
     sweep: Sweep
     choosing: Choosing
     published: Sequence[Published] = ()
+    equivalent_pct: float = EQUIVALENT_PCT
 
     def rows(self, operation: str) -> Rows:
         """The rows of one operation, read and grouped once."""
@@ -113,7 +117,9 @@ class Context:
             found, more = OPERATIONS[operation]
             runs = self._runs(operation)
             conditions = [*found, c.other_settings(runs, found, more)]
-            self._rows[operation] = rows_of(runs, conditions, self.choosing.floor, self.letters, more)
+            self._rows[operation] = rows_of(
+                runs, conditions, self.choosing.floor, self.letters, more, equivalent_pct=self.equivalent_pct
+            )
         return self._rows[operation]
 
     def _runs(self, operation: str) -> Sequence[Run]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from runner.report.better import DEFAULTS, OTHERWISE, more_is_better
-from runner.report.figures import counted, digits_for, number, ratio
+from runner.report.figures import counted, digits_for, number, plain, ratio
 from runner.report.layout import wrap
 from runner.report.pairs import CellRuns, Pair, Pairs
 from runner.report.read import ReportError
-from runner.report.stats import Comparison, compare, estimate
+from runner.report.stats import EQUIVALENT_PCT, Comparison, compare, estimate
 from runner.report.stored import near
 from runner.report.table import NOTHING, Cell, Column, Table, headline, words
 
@@ -19,7 +19,7 @@ CELL_WIDTH = 30  # places; a longer name is broken between words
 SAME, CHANGED, UNCLEAR = "same", "changed", "no clear difference"
 READING = (
     "ratio: NEW / BASE, of the medians of the good runs; its bracket is what their ranges allow (2 to 4 runs) or a "
-    "95 % bootstrap interval (from 5 on each side). A difference is claimed where that excludes 1 and is over 5 %."
+    "95 % bootstrap interval (from 5 on each side). A difference is claimed where that excludes 1 and is over {} %."
 )
 
 
@@ -35,7 +35,7 @@ class Contrast:
     verdict: str
 
 
-def contrasts(found: Pairs, metrics: Sequence[str]) -> list[Contrast]:
+def contrasts(found: Pairs, metrics: Sequence[str], equivalent_pct: float = EQUIVALENT_PCT) -> list[Contrast]:
     """Every metric of every pair: `metrics`, or those that stand for its operation. Raises ReportError for one that
     no pair has.
     """
@@ -47,15 +47,15 @@ def contrasts(found: Pairs, metrics: Sequence[str]) -> list[Contrast]:
                 f"--metric {metric}: neither sweep has it{near(metric, sorted(known)) or f' (they have: {has})'}"
             )
     return [
-        contrast(pair, metric)
+        contrast(pair, metric, equivalent_pct)
         for pair in found.pairs
         for metric in metrics or DEFAULTS.get(pair.base.operation, OTHERWISE)
         if metric in _known(pair.base) or metric in _known(pair.new)
     ]
 
 
-def contrast(pair: Pair, metric: str) -> Contrast:
-    """What can be said of one metric."""
+def contrast(pair: Pair, metric: str, equivalent_pct: float = EQUIVALENT_PCT) -> Contrast:
+    """What can be said of one metric. `equivalent_pct`: what differs by so much or less is not called different."""
     old, new = pair.base.values(metric), pair.new.values(metric)
     if not old and not new:
         words = [set(cell.words(metric)) for cell in (pair.base, pair.new)]
@@ -63,7 +63,7 @@ def contrast(pair: Pair, metric: str) -> Contrast:
         return Contrast(pair, metric, None, (SAME if words[0] == words[1] else CHANGED) if both else "-")
     if not old or not new:
         return Contrast(pair, metric, None, "-")
-    found = compare(new, old)
+    found = compare(new, old, equivalent_pct)
     return Contrast(pair, metric, found, _verdict(metric, old, new, found))
 
 
@@ -91,7 +91,7 @@ def _known(cell: CellRuns) -> set[str]:
     return found | {name for run in cell.good for name in run.row["findings"]}
 
 
-def table(found: Pairs, rows: Sequence[Contrast]) -> Table:
+def table(found: Pairs, rows: Sequence[Contrast], equivalent_pct: float = EQUIVALENT_PCT) -> Table:
     """The comparison as a table; what nothing stands against, and what is not the same, under it."""
     letters: dict[str, str] = {}
     for pair in found.pairs:
@@ -115,7 +115,7 @@ def table(found: Pairs, rows: Sequence[Contrast]) -> Table:
             *_alone("BASE", found.only_base),
             *_alone("NEW", found.only_new),
             *_left_out(found.pairs),
-            READING,
+            READING.format(plain(equivalent_pct)),
         ],
     )
 

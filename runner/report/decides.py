@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from runner.report.figures import counted, ratio
 from runner.report.read import Run
 from runner.report.rows import Row, Rows
-from runner.report.stats import CLAIM_ABOVE, Comparison, compare
+from runner.report.stats import Comparison, compare
 
 STREAMING = "streaming"
 STREAMED = ("single", "batched")
@@ -31,6 +31,7 @@ class Effect:
     axis: str
     ratios: Sequence[Comparison]
     records: float
+    equivalent_pct: float
 
     @property
     def size(self) -> float:
@@ -83,7 +84,7 @@ def _sentence(rows: Rows, what: str, values: Values, exact: bool) -> str:
     first = ranked[0]
     if not exact and not any(found.claimed is not None for effect in ranked for found in effect.ratios):
         return f"  {what}: {said}: nothing is claimed of single runs"
-    if first.size <= CLAIM_ABOVE or not (exact or first.claimed):
+    if first.size <= 1 + first.equivalent_pct / 100 or not (exact or first.claimed):
         return f"  {what}: {said}: no clear difference by any"
     if len(ranked) == 1:
         return f"  {what}: {said}"
@@ -124,7 +125,7 @@ def _effect(
             continue
         if compared := _ends(axis, group_rows, values, tell):
             found.setdefault(records, []).append(compared)
-    return Effect(axis, found[max(found)], max(found)) if found else None
+    return Effect(axis, found[max(found)], max(found), rows.all[0].equivalent_pct) if found else None
 
 
 def _ends(axis: str, rows: Sequence[Row], values: Values, tell: Callable[[Row], str]) -> Comparison | None:
@@ -133,7 +134,7 @@ def _ends(axis: str, rows: Sequence[Row], values: Values, tell: Callable[[Row], 
     first, last = ordered[-1], ordered[0]
     if axis == STREAMING:
         first, last = sorted(rows, key=tell)[0], sorted(rows, key=tell)[-1]  # batched, single
-    return compare(_values(first, values), _values(last, values))
+    return compare(_values(first, values), _values(last, values), first.equivalent_pct)
 
 
 def _values(row: Row, values: Values) -> list[float]:

@@ -15,7 +15,7 @@ from runner.report.figures import counted, digits_for, listed, number, plain
 from runner.report.needs import Rule
 from runner.report.read import Run, made_once_flat
 from runner.report.standing import SAY, Candidate, Values, against_the_rest
-from runner.report.stats import compare, estimate
+from runner.report.stats import estimate
 
 UNMEASURED = "not measured here"
 
@@ -146,7 +146,7 @@ def _valued(candidate: Candidate, of: Values, digits: int) -> str:
 
 
 def _unclear(best: Candidate, other: Candidate, of: Values) -> str:
-    found = compare(best.values(of), other.values(of))
+    found = best.against(other, of)
     return "unknown" if found is None or found.claimed is None else "clear" if found.claimed else "unclear"
 
 
@@ -157,7 +157,7 @@ def _tied(
     best, *others = known
     parts = []
     for other in sorted(others, key=lambda candidate: candidate not in level):
-        found = compare(best.values(of), other.values(of)) if other in level else None
+        found = best.against(other, of) if other in level else None
         between = f", {spread(found)}" if found and found.claimed is not None and found.low < found.high else ""
         parts.append(f"{text[id(other)]} ({other.name}{between})")
     return f"{first} ({best.name}) against {', '.join(parts)}"

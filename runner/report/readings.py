@@ -10,7 +10,6 @@ from runner.report.compare import Measure, Side, comparable_sides, published_wor
 from runner.report.figures import listed
 from runner.report.published import Published, Reading, Timing
 from runner.report.rows import Rows
-from runner.report.stats import compare
 
 
 def readings(
@@ -46,7 +45,7 @@ def _line(
             continue
         pairs = itertools.product(*([s for s in sides if s.row.first.protocol == name] for name in reading.pair))
         for one, other in pairs:
-            found = compare(one.row.values(measure.metric), other.row.values(measure.metric))
+            found = one.row.against(other.row, measure.metric)
             if found is None or found.claimed is None:
                 continue
             names = "" if (one.name, other.name) == tuple(reading.pair) else f"{one.name} against {other.name} "

@@ -15,7 +15,7 @@ from typing import Any
 from runner.report.conditions import ENVIRONMENT, Condition
 from runner.report.figures import counted, listed, number, plain
 from runner.report.read import Run
-from runner.report.stats import Comparison, Estimate, compare, estimate
+from runner.report.stats import EQUIVALENT_PCT, Comparison, Estimate, compare, estimate
 from runner.report.table import NOTHING, Cell, Column, words
 
 GOOD = "ok"
@@ -26,12 +26,15 @@ _RANK = {verdict: i for i, verdict in enumerate(("ok", "void", "failed", "interr
 
 @dataclass(frozen=True)
 class Row:
-    """Runs of one cell with one verdict. `key`: what is compared; `under`: the conditions, by key."""
+    """Runs of one cell with one verdict. `key`: what is compared; `under`: the conditions, by key;
+    `equivalent_pct`: by how much another row must differ to be called different.
+    """
 
     runs: Sequence[Run]
     verdict: str
     key: tuple[str, ...]
     under: Mapping[str, Any]
+    equivalent_pct: float = EQUIVALENT_PCT
 
     @property
     def good(self) -> bool:
@@ -50,6 +53,10 @@ class Row:
     def estimate(self, metric: str) -> Estimate | None:
         """The median of the per-run values, with its bracket."""
         return estimate(self.values(metric))
+
+    def against(self, other: Row, metric: str) -> Comparison | None:
+        """This row as a multiple of `other`."""
+        return compare(self.values(metric), other.values(metric), self.equivalent_pct)
 
     def findings(self, name: str) -> Counter[str]:
         """word -> in how many runs it was found."""
@@ -125,7 +132,7 @@ class Rows:
         for other in self.good:
             same = _place(other) == _place(row) and other.key[2:] == (row.first.codec, "", *row.key[4:])
             if same and other.first.protocol == self.floor:
-                found = compare(row.values(metric), other.values(metric))
+                found = row.against(other, metric)
                 return found if found and found.claimed is not None else None
         return None
 
@@ -231,6 +238,7 @@ def rows_of(
     letters: Mapping[str, str],
     more: Sequence[str] = (),
     key: Callable[..., tuple[str, ...]] = cell_key,
+    equivalent_pct: float = EQUIVALENT_PCT,
 ) -> Rows:
     """Groups `runs`; the floor comes first. `letters`: environment hash -> how it is called.
 
@@ -254,7 +262,7 @@ def rows_of(
         place, name = under(run), key(run, *more)
         where = (name, tuple(map(str, place.values())), run.scenario, run.verdict)
         before = groups[where].runs if where in groups else ()
-        groups[where] = Row([*before, run], run.verdict, name, place)
+        groups[where] = Row([*before, run], run.verdict, name, place, equivalent_pct)
     made = sorted(groups.values(), key=lambda row: _order(row, floor))
     return Rows(made, conditions, floor, more)
 

@@ -9,7 +9,7 @@ from runner.report.compare import spread
 from runner.report.figures import counted, number, ratio
 from runner.report.needs import Rule
 from runner.report.read import Run
-from runner.report.stats import compare, estimate
+from runner.report.stats import EQUIVALENT_PCT, Comparison, compare, estimate
 
 Values = Callable[[Run], float | None]
 
@@ -34,6 +34,7 @@ class Candidate:
     name: str
     subject: str
     runs: list[Run] = field(default_factory=list)
+    equivalent_pct: float = EQUIVALENT_PCT
 
     @property
     def good(self) -> list[Run]:
@@ -53,6 +54,10 @@ class Candidate:
 
     def values(self, of: Values) -> list[float]:
         return [value for run in self.good if (value := of(run)) is not None]
+
+    def against(self, other: Candidate, of: Values) -> Comparison | None:
+        """This one as a multiple of `other`."""
+        return compare(self.values(of), other.values(of), self.equivalent_pct)
 
     def share(self, holds: Callable[[Run], bool]) -> str:
         """k/n runs: those that are good and for which it holds, of all that were tried."""
@@ -101,7 +106,7 @@ def _metric(name: str) -> Values:
 
 def _ratio(one: Candidate, other: Candidate, of: Values) -> str:
     """1.75x [1.70, 1.80], and whether that is a difference; "" where nothing can be claimed."""
-    found = compare(one.values(of), other.values(of))
+    found = one.against(other, of)
     if found is None or found.claimed is None:
         return ""
     stands = spread(found) if found.low < found.high else ratio(found.ratio)

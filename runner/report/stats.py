@@ -21,7 +21,7 @@ CONFIDENCE = 95.0  # per cent covered by an interval
 RESAMPLES = 10_000
 SEED = 20_260_901  # of the resampling, so that one database always prints one report
 EXACT_UP_TO = 40  # runs: counting takes seconds beyond a hundred
-CLAIM_ABOVE = 1.05  # a smaller ratio between two medians is never called a difference
+EQUIVALENT_PCT = 5.0  # medians that differ by so much or less are never called different
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,20 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     return Estimate(middle, low, high, "interval", n)
 
 
-def compare(first: Sequence[float], second: Sequence[float]) -> Comparison | None:
+def compare(
+    first: Sequence[float], second: Sequence[float], equivalent_pct: float = EQUIVALENT_PCT
+) -> Comparison | None:
     """The ratio of the medians of two cells; None where a side has no runs, or a value that is not positive.
 
     Both sides have 5 runs or more: a bootstrap interval of the ratio, each side resampled on its own; a difference
     is claimed if it excludes 1. Otherwise: the widest ratio that the two ranges allow; claimed if the ranges do not
-    touch. Either way the medians must differ by more than 5 %.
+    touch. Either way the medians must differ by more than `equivalent_pct`: two sides within it are equivalent in
+    practice, however surely they differ.
     """
     if not first or not second or min(*first, *second) <= 0:
         return None
     ratio = _median(first) / _median(second)
-    over = max(ratio, 1 / ratio) > CLAIM_ABOVE
+    over = max(ratio, 1 / ratio) > 1 + equivalent_pct / 100
     if min(len(first), len(second)) >= INTERVAL_FROM:
         # Each side is drawn from both streams, so that a against b and b against a have inverse brackets.
         ones, others = ([_medians(side, stream) for stream in (1, 2)] for side in (first, second))

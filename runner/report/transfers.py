@@ -12,7 +12,7 @@ from runner.report.compare import spread
 from runner.report.figures import counted, number, ratio, size
 from runner.report.published import Moved, Published, Share, Transfer
 from runner.report.rows import Row, Rows
-from runner.report.stats import Comparison, compare
+from runner.report.stats import Comparison
 
 MEMORY = "memory"  # what the reason of a run begins with that was ended at the memory ceiling
 
@@ -77,7 +77,7 @@ def _ours(rows: Rows, base: Moved, other: Moved, metric: str) -> tuple[Compariso
     found: dict[float, Comparison] = {}
     for group in rows.comparable():
         ones, others = ([row for row in group if _is(row, moved)] for moved in (other, base))
-        if ones and others and (compared := compare(ones[0].values(metric), others[0].values(metric))):
+        if ones and others and (compared := ones[0].against(others[0], metric)):
             found.setdefault(group[0].under["records"], compared)
     if not found:
         return None

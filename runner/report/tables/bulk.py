@@ -15,6 +15,7 @@ from runner.report.rows import NO_ERRORS, Row, Rows
 from runner.report.table import NOTHING, Cell, Column, Table, bracket_word, headline, middle, words
 from runner.report.transfers import speaks, transfers
 from runner.report.unfit import unfit
+from runner.report.unstable import unstable
 
 UPLOAD, DOWNLOAD = "upload", "download"
 SAY = {
@@ -98,7 +99,7 @@ def _build(context: Context, operation: str) -> Table | None:
 
     used = [shape for shape in SHAPES if any(row.key[4] == shape for row in rows.all)]
     notes = [*decides(rows), *_compared(context, rows, operation), *transfers(rows, context.published, operation)]
-    notes += [*unfit(rows), *disturbed(rows)]
+    notes += [*unfit(rows), *disturbed(rows), *unstable(rows, "seconds")]
     notes.append(f"shape: {'; '.join(f'{shape}, {SHAPES[shape]}' for shape in used)}")
     notes += [PUSH] if PUSHED in styles else []
     return Table(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from runner.report.compare import Measure, Side, between_labels, named, rank, sets, verdict
 from runner.report.context import OPERATIONS, Context
-from runner.report.figures import counted, number, ratio
+from runner.report.figures import counted, number, plain, ratio
 from runner.report.rows import Rows
-from runner.report.stats import CLAIM_ABOVE, Comparison, compare, least_p, rank_test
+from runner.report.stats import Comparison, least_p, rank_test
 from runner.report.table import Cell, Column, Table, figure, words
 
 # operation -> what its rows are compared by.
@@ -37,8 +37,6 @@ MEASURES = {
 READING = (
     "p: how often chance alone would separate so many runs at least so much (Mann-Whitney, exact, two-sided); "
     "least p: the smallest that so many runs can show",
-    "a difference is claimed where the bracket of the ratio excludes 1 and the medians differ by more than "
-    f"{100 * (CLAIM_ABOVE - 1):.0f} %; p is shown beside it and decides nothing",
 )
 
 
@@ -67,7 +65,11 @@ def build(context: Context) -> Table | None:
         [],
         columns,
         made,
-        READING,
+        [
+            *READING,
+            "a difference is claimed where the bracket of the ratio excludes 1 and the medians differ by more than "
+            f"{plain(context.equivalent_pct)} %; p is shown beside it and decides nothing",
+        ],
         narrow="records",
         by_itself=False,
     )
@@ -79,7 +81,7 @@ def _of(context: Context, operation: str) -> Iterator[dict[str, Cell]]:
         told: set[frozenset[int]] = set()
         for where, one, other in _pairs(context, rows, measure):
             pair = frozenset((id(one.row), id(other.row)))
-            found = compare(one.row.values(measure.metric), other.row.values(measure.metric))
+            found = one.row.against(other.row, measure.metric)
             if found is not None and pair not in told:
                 told.add(pair)
                 yield _cells(operation, measure, where, one, other, found)
@@ -115,16 +117,16 @@ def _cells(
         "p_ratio": figure(p, 3),
         "least_p_ratio": figure(least, 3),
         "verdict": words("nothing is claimed" if found.claimed is None else verdict(found, one, other, measure)),
-        "because": words(_because(found, min(len(first), len(second)))),
+        "because": words(_because(found, min(len(first), len(second)), one.row.equivalent_pct)),
     }
 
 
-def _because(found: Comparison, runs: int) -> str:
+def _because(found: Comparison, runs: int, equivalent_pct: float) -> str:
     if found.claimed is None:
         return f"a side has {counted(runs, 'good run')}: n=1 says nothing of the next one"
-    off = 100 * (max(found.ratio, 1 / found.ratio) - 1)
+    apart = max(found.ratio, 1 / found.ratio)
     excludes = not found.low <= 1 <= found.high
     word = "interval" if found.kind == "interval" else "range"
     side = f"the {word} {'excludes' if excludes else 'includes'} 1"
-    far = f"the medians differ by {number(off, 1)} %, {'over' if off > 100 * (CLAIM_ABOVE - 1) else 'not over'}"
-    return f"{side}; {far} {100 * (CLAIM_ABOVE - 1):.0f} %"
+    over = "over" if apart > 1 + equivalent_pct / 100 else "not over"
+    return f"{side}; the medians differ by {number(100 * (apart - 1), 1)} %, {over} {plain(equivalent_pct)} %"

@@ -14,6 +14,7 @@ from runner.report.readings import readings
 from runner.report.rows import NO_ERRORS, Row, Rows
 from runner.report.table import Cell, Column, Table, bracket_word, figure, headline, middle, words
 from runner.report.unfit import unfit
+from runner.report.unstable import unstable
 
 OPERATION = "hello"
 RATE = Measure("requests_per_s", "requests/s", "faster", more_is_better=True)
@@ -101,7 +102,7 @@ def build(context: Context) -> Table | None:
         if line != UNCLAIMED or line not in notes
     ]
     notes += readings(rows, context.published, OPERATION, MEASURES)
-    notes += [*laws(rows), *unfit(rows), *disturbed(rows), LEGEND, PERCENTILES]
+    notes += [*laws(rows), *unfit(rows), *disturbed(rows), *unstable(rows, "requests_per_s"), LEGEND, PERCENTILES]
     return Table(
         OPERATION,
         "HELLO",

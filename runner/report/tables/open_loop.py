@@ -11,6 +11,7 @@ from runner.report.disturbed import disturbed
 from runner.report.figures import digits_for
 from runner.report.rows import NO_ERRORS, Row
 from runner.report.table import Cell, Column, Table, bracket_word, headline, middle
+from runner.report.unstable import unstable
 
 OPERATION = "open_loop"
 P50 = Measure("response_p50_us", "response p50", "faster", more_is_better=False)
@@ -90,6 +91,7 @@ def build(context: Context) -> Table | None:
         [
             *sentences(rows, P50, context.choosing.left_out, (), OPERATION),
             *disturbed(rows),
+            *unstable(rows, "response_p50_us"),
             *READING,
             *([NO_ERRORS] if rows.faultless else []),
         ],

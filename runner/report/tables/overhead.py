@@ -10,6 +10,7 @@ from runner.report.figures import counted, digits_for, number
 from runner.report.rows import Row, Rows
 from runner.report.stats import compare
 from runner.report.table import NOTHING, Cell, Column, Table, bracket_word, headline, middle, words
+from runner.report.unstable import unstable
 
 GOAL = 1.03
 # operation -> what is compared, in µs, and what that is the time of.
@@ -46,8 +47,9 @@ def build(context: Context) -> Table | None:
     notes = [*over]
     if made and not over:
         notes.append(f"no cost is claimed to be over {number(GOAL, 2)}x, the goal")
-    for rows in tables:
-        notes += disturbed(rows)
+    for operation, (metric, _) in MEASURES.items():
+        rows = context.rows(operation)
+        notes += [*disturbed(rows), *unstable(rows, metric)]
         bad = [row for row in rows.all if not row.good]
         notes += [f"{row.first.protocol}, {row.key[4]}: {row.verdict}: {row.first.reason}" for row in bad]
     return Table(

@@ -9,6 +9,7 @@ from runner.report.disturbed import disturbed
 from runner.report.figures import digits_for
 from runner.report.rows import NO_ERRORS, Row
 from runner.report.table import Cell, Column, Table, bracket_word, figure, headline, middle
+from runner.report.unstable import unstable
 
 OPERATION = "request_response"
 P50 = Measure("p50_us", "p50", "faster", more_is_better=False)
@@ -77,7 +78,7 @@ def build(context: Context) -> Table | None:
     notes += [line for line in sentences(rows, TAIL, left_out, published, OPERATION) if line not in notes]
     notes += quoted_figures(rows, published, OPERATION, [("p50_us", "p50", "µs", 1), ("p99_us", "p99", "µs", 1)])
     floor = [FLOOR, rows.floor_note("p50_us")] if rows.has_floor() else []
-    notes += [*disturbed(rows), *filter(None, floor), UNSEEN, PERCENTILES]
+    notes += [*disturbed(rows), *unstable(rows, "p50_us"), *filter(None, floor), UNSEEN, PERCENTILES]
     notes += [wire.WIRE] if wire.measured(rows) else []
     notes += [NO_ERRORS] if rows.faultless else []
     return Table(

@@ -11,6 +11,7 @@ from runner.report.figures import counted, digits_for, number
 from runner.report.read import Run
 from runner.report.rows import Row
 from runner.report.table import Cell, Column, Table, bracket_word, figure, headline, middle, words
+from runner.report.unstable import unstable
 
 OPERATION = "saturation"
 CURVE = "saturation_curve"
@@ -71,7 +72,12 @@ def build(context: Context) -> Table | None:
         rows.conditions(),
         columns,
         [cells(row) for row in rows.all],
-        [*sentences(rows, SUSTAINED, context.choosing.left_out, (), OPERATION), *disturbed(rows), *READING],
+        [
+            *sentences(rows, SUSTAINED, context.choosing.left_out, (), OPERATION),
+            *disturbed(rows),
+            *unstable(rows, "sustained_per_s"),
+            *READING,
+        ],
     )
 
 

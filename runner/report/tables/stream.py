@@ -9,6 +9,7 @@ from runner.report.disturbed import disturbed
 from runner.report.figures import DASH, digits_for
 from runner.report.rows import NO_ERRORS, Row
 from runner.report.table import Cell, Column, Table, bracket_word, figure, headline, middle, words
+from runner.report.unstable import unstable
 
 OPERATION = "stream"
 FLOOR = "x floor: µs each as a multiple of the floor's, with the same codec under the same conditions"
@@ -83,7 +84,7 @@ def build(context: Context) -> Table | None:
         OPERATION,
         [("messages_per_s", "", "messages/s", 0), ("us_per_message", "", "µs each", 2)],
     )
-    notes += disturbed(rows)
+    notes += [*disturbed(rows), *unstable(rows, "messages_per_s")]
     notes += filter(None, [FLOOR, rows.floor_note("us_per_message")] if rows.has_floor() else [])
     notes.append(READING)
     notes += [*wire.as_text(rows), wire.WIRE] if wire.measured(rows) else []
