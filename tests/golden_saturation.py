@@ -8,6 +8,7 @@ from runner.store import RunRecord
 from tests.golden_db import CONDITIONS, UNITS, run_record
 
 UNITS |= {"sustained_per_s": "1/s", "broken_per_s": "1/s", "steps": "steps", "server_cpu_pct": "%"}
+UNITS |= {"saturated_at_per_s": "1/s"}
 SECOND = 1_000_000_000
 
 
@@ -25,6 +26,7 @@ def saturation_run(protocol: str, repeat: int = 0, limit: float | None = None, *
             "errors": 0,
             "slo_p99_ms": 10.0,
             "saturated": "server",
+            "saturated_at_per_s": 2 * limit,
             "server_cpu_pct": 99.0,
             "driver_cpu_pct": 80.0,
             "steps": 4,

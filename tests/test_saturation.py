@@ -208,6 +208,46 @@ def test_the_cpu_of_a_step_is_read_from_the_looks_around_it() -> None:
     assert values(summary)["server_cpu_pct"] == 100.0
 
 
+STEPS = [  # rate, kept, server's and driver's share of a CPU
+    (100.0, 1, 40.0, 30.0),
+    (200.0, 0, 75.0, 60.0),  # once, and kept when it was tried again
+    (200.0, 1, 70.0, 60.0),
+    (400.0, 0, 99.0, 80.0),
+    (400.0, 0, 97.0, 81.0),
+    (300.0, 0, 88.0, 70.0),  # the objective breaks by waits, before a CPU is used up
+    (300.0, 0, 86.0, 71.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("steps", "side", "at", "server_pct"),
+    [
+        (STEPS, "server", 400.0, 99.0),
+        ([*STEPS[:3], *STEPS[5:]], "neither", None, 88.0),
+        (STEPS[:1], "neither", None, None),
+    ],
+)
+def test_the_limit_is_the_side_that_used_up_its_cpu_first_as_the_rate_rose_beyond(
+    steps: list[tuple[float, int, float, float]], side: str, at: float | None, server_pct: float | None
+) -> None:
+    second = 1_000_000_000
+    raw = Raw(facts={"arrival": "constant", "timer": "virtual"}, series={"sustained": [(0, 200.0)]})
+    spent = {"server": 0.0, "driver": 0.0}
+    for i, (rate, kept, *shares) in enumerate(steps):
+        for name, value in (("rate_per_s", rate), ("kept", kept), ("seconds", 1.0)):
+            raw.series.setdefault(f"step_{name}", []).append((i * second, value))
+        for process, share in zip(spent, shares, strict=True):
+            raw.series.setdefault(f"{process}_cpu_ns", []).append((i * second, spent[process]))
+            spent[process] += share / 100 * second
+    for process, total in spent.items():
+        raw.series[f"{process}_cpu_ns"].append((len(steps) * second, total))
+    summary = operation().summarize(raw, CODECS["json"](), {})
+
+    assert summary.findings["saturated"] == side
+    assert values(summary).get("saturated_at_per_s") == at
+    assert values(summary).get("server_cpu_pct") == (None if server_pct is None else pytest.approx(server_pct))
+
+
 def wanted(protocol: str, load_: dict[str, Any], **knobs: Any) -> dict[str, Any]:
     composed = config("request_response", protocol)
     composed["operation"] = option("operation", "saturation", **knobs)

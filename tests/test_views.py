@@ -37,7 +37,8 @@ PROMISED = {
     " wire_out_bytes bound",
     "checks": f"{CELL} operation name value unit least most passed weight reason",
     "overhead": f"{CELL} operation driven_by p50_us us_per_message fixed_s",
-    "saturation": f"{CELL} connections arrival slo_p99_ms sustained_per_s broken_per_s saturated steps"
+    "saturation": f"{CELL} connections arrival slo_p99_ms sustained_per_s broken_per_s saturated"
+    " saturated_at_per_s steps"
     " rate_per_s achieved_per_s response_p50_us response_p99_us errors dropped schedule_delay_p99_us"
     " server_cpu_pct driver_cpu_pct kept",
     "backpressure": f"{CELL} producer consumer asked quiet_s produced bounded_by bound_reason plateau_messages"

@@ -33,6 +33,7 @@ from runner.operations.rate_search import RateSearch
 from runner.samples import NS_PER_S, nearest_rank
 
 SUSTAINED = 0.98
+NEITHER = "neither"
 BUSY_PCT = 90.0
 LOOK_EVERY_S = 0.1
 STEPS_MOST = 100  # for bounds: a search over nine orders of magnitude takes fewer
@@ -201,26 +202,34 @@ class Saturation(Operation):
         return summary
 
     def _limit(self, summary: Summary, conditions: dict[str, Any]) -> None:
-        """Which side was the limit: the CPU that each used in the slowest step that broke."""
+        """Which side was the limit: the first that used up its CPU as the rate rose on from the one that broke. An
+        objective may break long before, by the waits of a side that is busy most of the time.
+        """
         rates = dict(summary.series["step_rate_per_s"])
-        broken = [t for t, kept in summary.series["step_kept"] if not kept]
-        at = min(broken, key=lambda t: rates[t] or 0.0, default=None)
-        used: dict[str, float] = {}
-        for side in ("driver",) if conditions.get("in_process") else ("server", "driver"):
-            pct = dict(summary.series[f"step_{side}_cpu_pct"]).get(at) if at is not None else None
-            if pct is not None:
-                used[side] = pct
-                summary.measurements[f"{side}_cpu_pct"] = (pct, "%")
-        summary.findings["saturated"] = limiting_side(used, shared=conditions.get("placement") == "same")
+        steps = summary.series["step_kept"]
+        kept_rates = {rates[t] for t, kept in steps if kept}
+        # A rate that broke once and was kept when it was tried again is not broken.
+        broken = sorted((rates[t] or 0.0, t) for t, kept in steps if not kept and rates[t] not in kept_rates)
+        sides = ("driver",) if conditions.get("in_process") else ("server", "driver")
+        cpu = {side: dict(summary.series[f"step_{side}_cpu_pct"]) for side in sides}
+        used = [{side: pct for side in sides if (pct := cpu[side].get(t)) is not None} for _, t in broken]
+        found = [limiting_side(each, shared=conditions.get("placement") == "same") for each in used]
+        first = next((i for i, side in enumerate(found) if side != NEITHER), 0)
+        summary.findings["saturated"] = found[first] if found else NEITHER
+        if not found:
+            return
+        summary.measurements |= {f"{side}_cpu_pct": (pct, "%") for side, pct in used[first].items()}
+        if found[first] != NEITHER:
+            summary.measurements["saturated_at_per_s"] = (broken[first][0], "1/s")
 
 
 def limiting_side(used_pct: dict[str, float], *, shared: bool) -> str:
     """ "server", "driver" or "neither", by the share of a CPU that each used; `shared`: they have one together."""
     if not used_pct:
-        return "neither"
+        return NEITHER
     busier = max(used_pct, key=lambda side: used_pct[side])
     full = sum(used_pct.values()) if shared else used_pct[busier]
-    return busier if full >= BUSY_PCT else "neither"
+    return busier if full >= BUSY_PCT else NEITHER
 
 
 def _rate(stamps: Sequence[int]) -> float | None:

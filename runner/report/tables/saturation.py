@@ -19,8 +19,9 @@ SUSTAINED = Measure("sustained_per_s", "sustained rate", "higher", more_is_bette
 READING = (
     "sustained: the highest rate tried that kept the objective, with no call dropped, at most 1 % failed, and "
     "answers at 98 % of the rate or more; broke at: the lowest that did not, twice in a row",
-    "limit: the side that used 90 % of its CPU or more at the rate that broke; of a driver's limit, the server may "
-    "take more; neither: both waited, for each other or for a core that other programs had",
+    "limit: the side that used 90 % of its CPU or more, and the lowest rate beyond the objective at which it did; "
+    "of a driver's limit, the server may take more; neither: both waited, for each other or for a core that other "
+    "programs had",
 )
 STEP_COLUMNS = (
     Column("rate_per_s", "asked\n/s"),
@@ -50,6 +51,7 @@ def build(context: Context) -> Table | None:
         Column("response_p99_us", "p99\nµs"),
         Column("p50_us", "service\np50 µs"),
         Column("saturated", "limit", "text"),
+        Column("saturated_at_per_s", "limit\nat /s"),
         Column("server_cpu_pct", "server\nCPU %"),
         Column("driver_cpu_pct", "driver\nCPU %"),
         Column("steps", "steps"),
@@ -62,6 +64,7 @@ def build(context: Context) -> Table | None:
             "broken_per_s": middle(row.estimate("broken_per_s"), digits),
             **{name: middle(row.estimate(name)) for name in ("response_p50_us", "response_p99_us", "p50_us")},
             "saturated": words(row.finding("saturated")),
+            "saturated_at_per_s": middle(row.estimate("saturated_at_per_s"), digits),
             **{name: middle(row.estimate(name)) for name in ("server_cpu_pct", "driver_cpu_pct", "steps")},
         }
 
