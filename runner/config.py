@@ -94,6 +94,16 @@ class Cell:
     variant: str
     config: dict[str, Any]
 
+    @property
+    def at_a_time(self) -> int:
+        """Calls or streams under way at once."""
+        return self.operation.at_a_time(self.load)
+
+    @property
+    def connections_opened(self) -> int:
+        """Connections that the driver opens."""
+        return 1 if self.load.multiplex else self.at_a_time
+
 
 def check(config: Mapping[str, Any]) -> tuple[Cell | None, list[str]]:
     """The cell that a composed configuration describes, or None and every problem, each in one sentence."""
@@ -137,7 +147,7 @@ class _Checking:
         if load and adapter and load.multiplex and not adapter.multiplexes:
             self.problems.append(
                 f"load.multiplex: {self.plain['protocol']['name']} carries one call at a time on a connection; "
-                "leave it false and raise load.connections"
+                f"leave it false{self._instead(operation)}"
             )
         if load and operation and load.connections != 1:
             self._refuse_connections(operation)
@@ -171,10 +181,20 @@ class _Checking:
             config={name: self.plain[name] for name in known},
         )
 
+    @staticmethod
+    def _instead(operation: Operation | None) -> str:
+        if operation is None or operation.one_connection or not operation.needs_server:
+            return ""
+        return f" and raise {operation.connections_key}"
+
     def _refuse_connections(self, operation: Operation) -> None:
         """Notes a problem where more connections than one would be opened and never looked at."""
         if not operation.needs_server:
             self.problems.append(f"load.connections: {operation.name} needs no connection; leave it 1")
+        elif operation.connections_key != "load.connections":
+            self.problems.append(
+                f"load.connections: {operation.name} opens one for each of {operation.connections_key}; leave it 1"
+            )
         elif operation.one_connection:
             self.problems.append(f"load.connections: {operation.name} measures one connection; leave it 1")
 

@@ -139,7 +139,7 @@ async def _connected(
     if operation.hand_written and bare is not None:
         return [], await stack.enter_async_context(bare(adapter.codec, quote).connect(address))
     peers: list[Peer] = []
-    wanted = 1 if cell.load.multiplex else cell.load.connections
+    wanted = cell.connections_opened
     try:
         async with asyncio.timeout(cell.limits.connect_s):
             for _ in range(wanted):

@@ -131,13 +131,15 @@ def _refuse_open_files(cells: Sequence[PlannedCell]) -> None:
     if resource is None:
         return
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    most = max(0 if planned.cell.adapter.in_process else planned.cell.load.connections for planned in cells)
+    wired = [planned.cell for planned in cells if not planned.cell.adapter.in_process]
+    largest = max(wired, key=lambda cell: cell.connections_opened, default=None)
+    most = largest.connections_opened if largest else 0
     needed = most + OTHER_FILES
-    if most > 1 and limit != resource.RLIM_INFINITY and needed > limit:
+    if largest and most > 1 and limit != resource.RLIM_INFINITY and needed > limit:
         raise Refused(
             [
-                f"load.connections: {most} connections need about {needed} open files in each process, "
-                f"the limit is {limit}; raise it (ulimit -n {needed}) or ask for fewer"
+                f"{largest.operation.connections_key}: {most} connections need about {needed} open files in each "
+                f"process, the limit is {limit}; raise it (ulimit -n {needed}) or ask for fewer"
             ]
         )
 

@@ -169,6 +169,7 @@ UNITS = {
     "records_per_s": "1/s",
     "bytes_per_record": "bytes",
     "busy_pct": "%",
+    "saturated_at_per_s": "1/s",
     "server_switches": "switches",
     "driver_switches": "switches",
 }

@@ -8,7 +8,6 @@ from runner.store import RunRecord
 from tests.golden_db import CONDITIONS, UNITS, run_record
 
 UNITS |= {"sustained_per_s": "1/s", "broken_per_s": "1/s", "steps": "steps", "server_cpu_pct": "%"}
-UNITS |= {"saturated_at_per_s": "1/s"}
 SECOND = 1_000_000_000
 
 

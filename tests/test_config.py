@@ -201,13 +201,17 @@ def test_multiplexing_needs_an_adapter_that_does() -> None:
     assert problems("request_response", "tcp", load_={"multiplex": True}) == [
         "load.multiplex: tcp carries one call at a time on a connection; leave it false and raise load.connections"
     ]
+    assert problems("stream", "websocket", load_={"multiplex": True}) == [
+        "load.multiplex: websocket carries one call at a time on a connection; leave it false and raise "
+        "operation.streams"
+    ]
     assert cell("request_response", "loopback", load_={"multiplex": True}).load.multiplex
 
 
 @pytest.mark.parametrize(
     ("operation", "why"),
     [
-        ("stream", "measures one connection"),
+        ("stream", "opens one for each of operation.streams"),
         ("backpressure", "measures one connection"),
         ("payload", "needs no connection"),
     ],

@@ -128,6 +128,21 @@ def test_multiplexed_calls_share_one_connection(protocol: str) -> None:
     assert record.conditions["peers_seen"] == 1
 
 
+@pytest.mark.parametrize(
+    ("protocol", "multiplex", "connections"),
+    [("grpc", True, 1), ("rsocket", True, 1), ("grpc", False, 4), ("websocket", False, 4)],
+)
+def test_streams_have_a_connection_each_or_one_for_all(protocol: str, multiplex: bool, connections: int) -> None:
+    record = execute("stream", protocol, operation_={"streams": 4}, load_={"multiplex": multiplex})
+
+    assert (record.verdict, record.reason) == ("ok", "")
+    assert record.measurements["messages"] == (200, "messages")
+    assert record.connections == 4
+    assert record.conditions["peers_seen"] == connections
+    assert record.measurements["fastest_ms"][0] <= record.measurements["slowest_ms"][0]
+    assert record.measurements["first_ms"][0] <= record.measurements["first_max_ms"][0]
+
+
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_both_loops_are_run_and_recorded(protocol: str, loop: str) -> None:

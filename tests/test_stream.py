@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any
 
 import pytest
 
-from adapters.api import CallFailed, Message, Method
+from adapters.api import CallFailed, ConnectionLost, Message, Method
 from runner.operations.stream import CREDIT, Stream
+from runner.operations.taken import Held
 from runner.quotes import quote
 from runner.samples import slots
 from runner.service import PRODUCERS, Service
@@ -148,7 +150,7 @@ async def test_the_cpu_clock_is_read_before_what_arrived_is_checked(monkeypatch:
     steps: list[str] = []
     gate = OpenGate()
     monkeypatch.setattr(gate, "closed", lambda: steps.append("closed"))
-    monkeypatch.setattr("runner.operations.stream._verify", lambda *_: steps.append("verified"))
+    monkeypatch.setattr("runner.operations.taken._verify", lambda *_: steps.append("verified"))
     await run_over(operation(warmup=0), [Service()], gate=gate)
 
     assert steps == ["closed", "verified"]
@@ -165,7 +167,7 @@ async def test_the_time_to_the_first_message_has_none_of_our_own_preparation(
             drive.clock()
         return slots(count)
 
-    monkeypatch.setattr("runner.operations.stream.slots", slow_slots)
+    monkeypatch.setattr("runner.operations.taken.slots", slow_slots)
     await operation(warmup=0).drive(drive)
 
     assert drive.raw.counts["first_ns"] == 1_000
@@ -180,3 +182,102 @@ async def test_the_busier_side_is_named(server: int, driver: int, bound: str) ->
     assert summary.findings["bound"] == bound
     assert summary.measurements["server_cpu_us"] == (server, "us")
     assert summary.measurements["driver_cpu_us"] == (driver, "us")
+
+
+class Turns(Service):
+    """A service whose streams take turns: every item is followed by a turn of the event loop."""
+
+    def server_stream(self, method: Method, request: Message) -> AsyncGenerator[Message, None]:
+        return self._slowly(super().server_stream(method, request))
+
+    async def _slowly(self, stream: AsyncGenerator[Message, None]) -> AsyncGenerator[Message, None]:
+        async for item in stream:
+            yield item
+            await asyncio.sleep(0)
+
+
+async def test_messages_are_shared_out_between_the_streams() -> None:
+    services = [Service(), Service(), Service()]
+    drive, summary = await run_over(operation(count=200, warmup=0, streams=3), services)
+
+    assert [service.produced for service in services] == [67, 67, 66]
+    assert drive.raw.errors == {}
+    assert drive.consumed == 3 * 64
+    assert summary.measurements["messages"] == (200, "messages")
+    assert summary.measurements["payload_bytes"][0] == pytest.approx(
+        sum(len(drive.codec.encode(quote("AAPL", seq))) for n in (67, 67, 66) for seq in range(n)) / 200
+    )
+
+
+@pytest.mark.parametrize("consumer", ["pull", "eager"])
+@pytest.mark.parametrize("producer", [*PRODUCERS, "paged"])
+async def test_every_style_runs_several_streams_on_one_connection(producer: str, consumer: str) -> None:
+    service = Service(producer="awaited" if producer == "paged" else producer)
+    asked = operation(producer=producer, consumer=consumer, count=3 * CREDIT + 17, streams=4, page=100)
+    drive, summary = await run_over(asked, [service], multiplex=True)
+
+    assert drive.raw.errors == {}
+    assert summary.void == []
+    assert summary.measurements["messages"] == (3 * CREDIT + 17, "messages")
+
+
+async def test_times_of_several_streams_are_those_of_all_and_of_each() -> None:
+    """Two streams take turns on a clock that ticks once per look: asked at 1 and 2, messages at 3, 4, 5, ..."""
+    drive, summary = await run_over(operation(count=20, warmup=0, streams=2), [Turns()], multiplex=True)
+
+    assert drive.raw.samples["gap"] == [2_000] * 18  # of each stream, not of the two mixed
+    assert {name: value for name, (value, _) in summary.measurements.items() if name.endswith("_ms")} == {
+        "first_ms": pytest.approx(0.002),
+        "first_max_ms": pytest.approx(0.002),
+        "fastest_ms": pytest.approx(0.020),
+        "slowest_ms": pytest.approx(0.020),
+    }
+    assert summary.measurements["seconds"] == (pytest.approx(21e-6), "s")
+
+
+async def test_a_stream_that_fails_is_counted_and_the_others_go_on() -> None:
+    drive, summary = await run_over(operation(count=400, warmup=0, streams=2), [Bent(failing), Service()])
+
+    assert drive.raw.errors == {"internal": 1, "missing_message": 100}
+    assert summary.measurements["messages"] == (300, "messages")
+    assert summary.void != []
+
+
+async def test_a_lost_connection_ends_the_other_streams_too() -> None:
+    async def lost(stream: AsyncIterable[Message]) -> AsyncGenerator[Message, None]:
+        async for item in stream:
+            if item.seq == 5:
+                raise ConnectionLost("gone")
+            yield item
+
+    with pytest.raises(ConnectionLost):
+        await run_over(operation(count=400, warmup=0, streams=2), [Bent(lost), Turns()])
+
+
+async def test_what_is_held_is_the_sum_over_streams_at_one_time() -> None:
+    held = Held()
+    held.saw((1, 10), (2, 3))
+    held.saw((1, 4))
+    held.saw((3, 5), (2, 3))
+
+    assert held.most == 13
+    held.saw((1, 6))
+    assert held.most == 14
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ({"count": 3, "streams": 3, "warmup": 0}, []),
+        (
+            {"count": 3, "streams": 4, "warmup": 0},
+            ["count: 3 cannot be shared out between 4 streams; raise it, or lower operation.streams"],
+        ),
+        (
+            {"count": 40, "streams": 4, "warmup": 2},
+            ["warmup: 2 cannot be shared out between 4 streams; raise it, or lower operation.streams"],
+        ),
+    ],
+)
+def test_every_stream_needs_a_message(knobs: dict[str, Any], said: list[str]) -> None:
+    assert operation(**knobs).problems() == said

@@ -32,8 +32,8 @@ PROMISED = {
     " response_max_us requested_per_s sent_per_s achieved_per_s dropped schedule_delay_p50_us"
     f" schedule_delay_p99_us server_cpu_us driver_cpu_us {RESOURCES} payload_bytes"
     " wire_in_bytes wire_out_bytes",
-    "stream": f"{CELL} producer consumer messages seconds messages_per_s us_per_message first_ms gap_p99_us"
-    f" client_held_max server_cpu_us driver_cpu_us {RESOURCES} payload_bytes wire_in_bytes"
+    "stream": f"{CELL} producer consumer streams messages seconds messages_per_s us_per_message first_ms"
+    f" first_max_ms fastest_ms slowest_ms gap_p99_us client_held_max server_cpu_us driver_cpu_us {RESOURCES} payload_bytes wire_in_bytes"
     " wire_out_bytes bound",
     "checks": f"{CELL} operation name value unit least most passed weight reason",
     "overhead": f"{CELL} operation driven_by p50_us us_per_message fixed_s",
@@ -307,6 +307,10 @@ def test_stream_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         seconds=0.9,
         us_per_message=17.99,
         first_ms=1.75,
+        first_max_ms=2.5,
+        fastest_ms=880.5,
+        slowest_ms=900.0,
+        connections=16,
         gap_p99_us=70.25,
         client_held_max=None,
         server_cpu_us=8.5,
@@ -332,11 +336,15 @@ def test_stream_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         "verdict": "ok",
         "producer": "push",
         "consumer": "eager",
+        "streams": 16,
         "messages": 50_000,
         "seconds": 0.9,
         "messages_per_s": 55_580.5,
         "us_per_message": 17.99,
         "first_ms": 1.75,
+        "first_max_ms": 2.5,
+        "fastest_ms": 880.5,
+        "slowest_ms": 900.0,
         "gap_p99_us": 70.25,
         "client_held_max": None,
         "server_cpu_us": 8.5,

@@ -62,6 +62,7 @@ class Operation(ABC):
     name: str
     needs_server: ClassVar[bool] = True  # False: the driver measures alone
     one_connection: ClassVar[bool] = False  # it looks at one connection, whatever load.connections says
+    connections_key: ClassVar[str] = "load.connections"  # the key that says how many things go on at a time
     watched: ClassVar[bool] = False  # the supervisor samples both processes while the driver is quiet
     prefers_one_core: ClassVar[bool] = False  # what placement auto means on fewer than four CPUs
 
@@ -78,6 +79,10 @@ class Operation(ABC):
         if load.arrival != "closed":
             return [f"load.arrival: {self.name} has no open loop; leave load=closed"]
         return []
+
+    def at_a_time(self, load: Load) -> int:
+        """Calls or streams under way at once, each on a connection of its own unless load.multiplex."""
+        return load.connections
 
     def largest_message_bytes(self, codec: Codec) -> int:
         """The largest encoded message that the adapter will have to carry; 0 where it is as small as a quote.

@@ -94,6 +94,8 @@ class StreamOverhead(Stream):
         found = super().problems()
         if self.hand_written and (self.consumer, self.producer) != ("pull", "awaited"):
             found.append("driven_by: a hand-written stream has consumer=pull and producer=awaited only")
+        if self.streams != 1:
+            found.append("streams: what one stream costs is measured; leave it 1")
         return found
 
     async def drive(self, drive: Drive) -> None:

@@ -1,42 +1,32 @@
-"""How fast does a stream flow on one connection, how evenly, and who holds what has not been consumed?"""
+"""How fast do streams flow, on one connection or on several, how evenly, and who holds what was not consumed?"""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections import deque
-from collections.abc import AsyncGenerator
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from adapters.api import Codec, Message, Method, Peer
 from adapters.messages import METHODS, Credit, StreamRequest, SymbolRequest
-from runner.drive import CALL_ERRORS, Drive
-from runner.fields import Count, Natural
+from runner.drive import CALL_ERRORS, Drive, all_of
+from runner.fields import Count, Load, Natural
 from runner.operations.api import Operation, Raw, Summary, count_check, cpu_per_item, errors_check, samples_check
+from runner.operations.taken import SYMBOL, Held, Taken, shares, sort_out
 from runner.paging import PageSize, page_bytes, paged
 from runner.quotes import quote
-from runner.samples import NS_PER_S, NS_PER_US, filled, nearest_rank, slots
+from runner.samples import NS_PER_S, NS_PER_US, nearest_rank
 
-SYMBOL = "AAPL"
 LOOK_EVERY = 64  # items between two looks at what the client holds
 CREDIT = 16 * LOOK_EVERY  # application credit granted to a `credited` producer; half of it again when half is used
 
 
-class Taken:
-    """What arrived: `stamps[i]` of item i, allocated before the window; `items`, checked after it."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.stamps = slots(count)
-        self.items: list[Message] = []
-        self.asked_ns = 0
-
-
 @dataclass(frozen=True, kw_only=True)
 class Stream(Operation):
-    """`count` quotes on one connection after a stream of `warmup` that is not kept.
+    """`count` quotes after `warmup` that are not kept, both shared out between `streams` at a time: a connection
+    each, or one for all with load.multiplex.
 
     `consumer`: pull asks for each item when it has dealt with the last; eager has a background reader drain the
     connection into an inbox that the application empties. `producer`: see runner.service; paged: no stream at all,
@@ -49,11 +39,22 @@ class Stream(Operation):
     consumer: Literal["pull", "eager"]
     producer: Literal["awaited", "push", "gated", "credited", "paged"]
     page: PageSize
+    streams: Count = 1
 
-    one_connection: ClassVar[bool] = True
+    connections_key: ClassVar[str] = "operation.streams"
 
     def methods(self) -> list[Method]:
         return [METHODS["quote"], METHODS["run"], self._method()]
+
+    def at_a_time(self, load: Load) -> int:
+        return self.streams
+
+    def problems(self) -> list[str]:
+        few = [f"{name}: {n} cannot be shared out" for name, n in (("count", self.count), ("warmup", self.warmup))]
+        short = [
+            said for said, n in zip(few, (self.count, self.warmup or self.streams), strict=True) if n < self.streams
+        ]
+        return [f"{said} between {self.streams} streams; raise it, or lower operation.streams" for said in short]
 
     def producer_style(self) -> str:
         return "awaited" if self.producer == "paged" else self.producer
@@ -67,32 +68,33 @@ class Stream(Operation):
 
     async def drive(self, drive: Drive) -> None:
         if self.warmup:
-            await drive.bounded(self._run(drive, Taken(self.warmup)), lambda: drive.consumed)
+            warm = [Taken(n) for n in shares(self.warmup, self.streams)]
+            await drive.bounded(self._run(drive, warm), lambda: drive.consumed)
             drive.raw.errors.clear()
         drive.consumed = 0
-        taken = Taken(self.count)
+        taken = [Taken(n) for n in shares(self.count, self.streams)]
         await drive.ready()
         held = await drive.bounded(self._run(drive, taken), lambda: drive.consumed)
         drive.close_window()  # reads the CPU clock: checking and sorting out are not streaming
-        stamps = filled(taken.stamps)
-        _verify(drive, taken.items, self.count)
-        drive.raw.counts |= {"messages": self.count, "arrived": len(stamps)}
-        if stamps:
-            drive.raw.window_ns = stamps[-1] - taken.asked_ns
-            drive.raw.counts["first_ns"] = stamps[0] - taken.asked_ns
-            drive.raw.samples["gap"] = [b - a for a, b in itertools.pairwise(stamps)]
+        sort_out(drive, taken)
         if held is not None:
             drive.raw.counts["held_max"] = held
 
-    async def _run(self, drive: Drive, taken: Taken) -> int | None:
-        """Fill `taken`. Returns the most that the client was seen to hold."""
+    async def _run(self, drive: Drive, taken: Sequence[Taken]) -> int | None:
+        """Fill each of `taken` by a stream of its own. Returns the most that the client was seen to hold."""
+        held = Held()
+        peers = drive.peers[:1] * len(taken) if drive.load.multiplex else drive.peers
         take = self._eager if self.consumer == "eager" else self._pull
-        taken.asked_ns = drive.clock()
-        try:
-            return await take(drive, drive.peers[0], taken)
-        except CALL_ERRORS as exc:
-            drive.count_error(exc)
-            return None
+
+        async def one(peer: Peer, each: Taken) -> None:
+            each.asked_ns = drive.clock()
+            try:
+                await take(drive, peer, each, held)
+            except CALL_ERRORS as exc:
+                drive.count_error(exc)
+
+        await all_of([one(peer, each) for peer, each in zip(peers, taken, strict=True)])
+        return held.most
 
     def _open(self, peer: Peer, count: int, more: asyncio.Semaphore) -> AsyncGenerator[Message, None]:
         method = self._method()
@@ -104,31 +106,34 @@ class Stream(Operation):
             return paged(peer, SYMBOL, self.page, deque(), count)
         return peer.server_stream(method, StreamRequest(SYMBOL, count))
 
-    async def _pull(self, drive: Drive, peer: Peer, taken: Taken) -> int | None:
-        clock, more, held = drive.clock, asyncio.Semaphore(0), peer.held()
+    async def _pull(self, drive: Drive, peer: Peer, taken: Taken, held: Held) -> None:
+        clock, more, place = drive.clock, asyncio.Semaphore(0), id(peer)
         count, stamps, append = taken.count, taken.stamps, taken.items.append
+        hidden = peer.held() is None
+        if not hidden:
+            held.saw((place, peer.held() or 0))
         n = 0
         async with aclosing(self._open(peer, count, more)) as stream:
             async for item in stream:
                 if n == count:
-                    append(item)  # one too many: _verify counts it
+                    append(item)  # one too many: it is counted when what arrived is sorted out
                     break
                 stamps[n] = clock()
                 append(item)
                 n += 1
                 if not n % LOOK_EVERY:
-                    drive.consumed = n
-                    if held is not None:
-                        held = max(held, peer.held() or 0)
+                    drive.consumed += LOOK_EVERY
+                    if not hidden:
+                        held.saw((place, peer.held() or 0))
                     if not n % (CREDIT // 2):
                         more.release()
                 if n == count and self.producer in ("gated", "credited"):
                     break  # endless: nothing says that it is over
-        return held
 
-    async def _eager(self, drive: Drive, peer: Peer, taken: Taken) -> int | None:
+    async def _eager(self, drive: Drive, peer: Peer, taken: Taken, held: Held) -> None:
         count, stamps, items = taken.count, taken.stamps, taken.items
-        inbox, clock, more, arrived = drive.inbox, drive.clock, asyncio.Semaphore(0), asyncio.Event()
+        inbox: deque[Message] = deque()
+        clock, more, arrived = drive.clock, asyncio.Semaphore(0), asyncio.Event()
         endless = self.producer in ("gated", "credited")
 
         async def read() -> None:
@@ -147,18 +152,17 @@ class Stream(Operation):
 
         reader = asyncio.create_task(read())
         reader.add_done_callback(lambda _: arrived.set())
-        held = 0
         try:
             while True:
-                waiting = len(inbox) + (peer.held() or 0)
-                held = max(held, waiting)
-                for _ in range(min(len(inbox), LOOK_EVERY)):
+                held.saw((id(inbox), len(inbox)), (id(peer), peer.held() or 0))
+                some = min(len(inbox), LOOK_EVERY)
+                for _ in range(some):
                     items.append(inbox.popleft())
-                drive.consumed = len(items)
+                drive.consumed += some
                 if not inbox:
                     if reader.done():
                         reader.result()
-                        return held
+                        return
                     arrived.clear()
                     await arrived.wait()
                 else:
@@ -182,8 +186,9 @@ class Stream(Operation):
             "messages_per_s": (arrived * NS_PER_S / raw.window_ns, "1/s"),
             "us_per_message": (raw.window_ns / arrived / NS_PER_US, "us"),
         }
-        if "first_ns" in raw.counts:
-            summary.measurements["first_ms"] = (raw.counts["first_ns"] / 1e6, "ms")
+        for name in ("first", "first_max", "fastest", "slowest"):
+            if f"{name}_ns" in raw.counts:
+                summary.measurements[f"{name}_ms"] = (raw.counts[f"{name}_ns"] / 1e6, "ms")
         gap = nearest_rank(sorted(raw.samples.get("gap", [])), 99.0)
         if gap is not None:
             summary.measurements["gap_p99_us"] = (gap / NS_PER_US, "us")
@@ -191,15 +196,21 @@ class Stream(Operation):
             summary.measurements["client_held_max"] = (raw.counts["held_max"], "messages")
         summary.measurements |= cpu_per_item(raw, arrived)
         if arrived == self.count:
-            if self.producer == "paged":
-                sizes = page_bytes(codec, SYMBOL, self.page, self.count)
-            else:
-                sizes = sum(len(codec.encode(quote(SYMBOL, seq))) for seq in range(self.count))
+            sizes = sum(
+                self._payload_bytes(codec, n) * times
+                for n, times in Counter(shares(self.count, self.streams)).items()
+            )
             summary.measurements["payload_bytes"] = (sizes / self.count, "bytes")
         busy = {side: spent.get("cpu_ns", 0) for side, spent in raw.usage.items()}
         if busy.get("server") is not None and busy.get("driver") is not None:
             summary.findings["bound"] = "driver" if busy["driver"] >= busy["server"] else "server"
         return summary
+
+    def _payload_bytes(self, codec: Codec, count: int) -> int:
+        """The encoded messages of one stream of `count` quotes."""
+        if self.producer == "paged":
+            return page_bytes(codec, SYMBOL, self.page, count)
+        return sum(len(codec.encode(quote(SYMBOL, seq))) for seq in range(count))
 
 
 async def _credits(count: int, more: asyncio.Semaphore) -> AsyncGenerator[Credit, None]:
@@ -212,15 +223,3 @@ async def _credits(count: int, more: asyncio.Semaphore) -> AsyncGenerator[Credit
         granted += step
         yield Credit(SYMBOL, step)
     await asyncio.Event().wait()  # the end of the credits would end the stream: the reader closes it instead
-
-
-def _verify(drive: Drive, items: list[Message], count: int) -> None:
-    """Number, order and content of what arrived; whatever is not as asked for is an error."""
-    wrong = sum(item != quote(SYMBOL, seq) for seq, item in enumerate(items[:count]))
-    for kind, n in {
-        "wrong_message": wrong,
-        "missing_message": max(count - len(items), 0),
-        "surplus_message": max(len(items) - count, 0),
-    }.items():
-        if n:
-            drive.raw.errors[kind] = drive.raw.errors.get(kind, 0) + n

@@ -29,8 +29,9 @@ class Condition:
 
     def words(self, under: Mapping[str, Any]) -> str:
         """How its value among those of the conditions `under` reads."""
-        if self is CONNECTIONS and under.get(MULTIPLEX.key):
-            return f"{counted(under[self.key], 'call')} at a time on 1 connection"
+        if self in (CONNECTIONS, STREAMS) and under.get(MULTIPLEX.key):
+            what = "stream" if self is STREAMS else "call"
+            return f"{counted(under[self.key], what)} at a time on 1 connection"
         return self.say(under[self.key])
 
 
@@ -87,6 +88,12 @@ CONNECTIONS = Condition(
     lambda run: run.connections,
     lambda n: counted(n, "connection"),
     ("load.connections",),
+)
+STREAMS = replace(
+    CONNECTIONS,
+    head="streams",
+    say=lambda n: f"{counted(n, 'stream')} at a time, a connection each" if n > 1 else counted(n, "connection"),
+    covers=("operation.streams", *CONNECTIONS.covers),
 )
 MULTIPLEX = Condition(
     "multiplex",

@@ -66,7 +66,7 @@ OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
         (),
     ),
     "stream": (
-        (c.LABEL, c.CONNECTIONS, c.MULTIPLEX, *c.counted_after_warmup("messages"), c.PLACEMENT, *c.PROCESS),
+        (c.LABEL, c.STREAMS, c.MULTIPLEX, *c.counted_after_warmup("messages"), c.PLACEMENT, *c.PROCESS),
         ("producer", "consumer"),
     ),
     "call_overhead": (

@@ -43,7 +43,7 @@ _NOT_A_SETTING = re.compile(
     r"plan\..*|.*\b_target_|.*\bseed|(storage|record|report|repeats|fail_fast|suite|label|port)\b.*"
 )
 TOLD_BY_COLUMNS = ("scenario", "label", "operation", "protocol", "engine", "codec", "variant", "connections")
-_TOLD_ALREADY = ("scenario", "protocol.name", "codec.name", "load.connections")
+_TOLD_ALREADY = ("scenario", "protocol.name", "codec.name", "load.connections", "operation.streams")
 # What identifies a cell and is a finding where the configuration was not recorded.
 _FOUND = ("producer", "consumer", "message", "shape", "sender")
 

@@ -1,4 +1,4 @@
-"""STREAM: how fast messages flow on one connection, and who holds what has not been consumed."""
+"""STREAM: how fast messages flow, and who holds what has not been consumed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ READING = (
     "busier side: the one that used more CPU, not necessarily a bottleneck, as both may be waiting; "
     "gap: from one message to the next, as the driver sees it"
 )
+SEVERAL = (
+    "of several streams at a time: msgs/s are those of all; first: the median of the streams, last first: the last "
+    "of them to get its first message; fastest, slowest: a stream from its request to its last message"
+)
+EACH = ("first_max_ms", "fastest_ms", "slowest_ms")
 RATE = Measure("messages_per_s", "messages/s", "faster", more_is_better=True)
 
 
@@ -31,6 +36,7 @@ def build(context: Context) -> Table | None:
 
     cpu = min(digits("server_cpu_us"), digits("driver_cpu_us"))
     spread = bracket_word(row.estimate("messages_per_s") for row in rows.all)
+    several = any(row.first.connections > 1 for row in rows.all)
     styles = {row.key[4] for row in rows.all if row.key[4]}
     columns = [
         *rows.key_columns(
@@ -41,6 +47,9 @@ def build(context: Context) -> Table | None:
         Column("messages_per_s", f"msgs/s\n{spread}".strip(), spread=True),
         Column("us_per_message", "µs\neach"),
         Column("first_ms", "first\nms"),
+        Column("first_max_ms", "last\nfirst\nms", shown=several),
+        Column("fastest_ms", "fastest\nstream\nms", shown=several),
+        Column("slowest_ms", "slowest\nstream\nms", shown=several),
         Column("gap_p99_us", "gap\np99\nµs"),
         Column("server_cpu_us", "server\nCPU µs\n/msg"),
         Column("driver_cpu_us", "driver\nCPU µs\n/msg"),
@@ -64,6 +73,7 @@ def build(context: Context) -> Table | None:
             "messages_per_s": headline(row.estimate("messages_per_s")),
             "us_per_message": middle(row.estimate("us_per_message"), digits("us_per_message")),
             "first_ms": middle(row.estimate("first_ms"), digits("first_ms")),
+            **{name: middle(row.estimate(name), digits(name)) for name in EACH},
             "gap_p99_us": middle(row.estimate("gap_p99_us"), digits("gap_p99_us")),
             "server_cpu_us": middle(row.estimate("server_cpu_us"), cpu),
             "driver_cpu_us": middle(row.estimate("driver_cpu_us"), cpu),
@@ -86,7 +96,7 @@ def build(context: Context) -> Table | None:
     )
     notes += [*disturbed(rows), *unstable(rows, "messages_per_s")]
     notes += filter(None, [FLOOR, rows.floor_note("us_per_message")] if rows.has_floor() else [])
-    notes.append(READING)
+    notes += [READING, *([SEVERAL] if several else [])]
     notes += [*wire.as_text(rows), wire.WIRE] if wire.measured(rows) else []
     notes += [NO_ERRORS] if rows.faultless else []
     if any(row["client_held_max_messages"].text == DASH for row in made):
@@ -94,7 +104,7 @@ def build(context: Context) -> Table | None:
     return Table(
         OPERATION,
         "STREAM",
-        "one stream on one connection",
+        "streams, a connection each or all on one" if several else "one stream on one connection",
         [*rows.conditions(), *(f"producer {name}" for name in styles if len(styles) == 1)],
         columns,
         made,
