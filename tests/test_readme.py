@@ -22,7 +22,7 @@ from tests.readme import README, SHOWN, replaced, tables, views
 TEXT = README.read_text()
 SMALL = {
     "request_response": ["operation.count=30", "operation.warmup=3"],
-    "stream": ["operation.count=300", "operation.warmup=10"],
+    "stream": ["operation.count=300", "operation.warmup=20"],
     "payload": ["operation.loops=50"],
     "backpressure": ["operation.quiet_s=[0.05]", "operation.settle_s=0"],
     "saturation": [

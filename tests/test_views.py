@@ -33,8 +33,8 @@ PROMISED = {
     f" schedule_delay_p99_us server_cpu_us driver_cpu_us {RESOURCES} payload_bytes"
     " wire_in_bytes wire_out_bytes",
     "stream": f"{CELL} producer consumer streams messages seconds messages_per_s us_per_message first_ms"
-    f" first_max_ms fastest_ms slowest_ms gap_p99_us client_held_max server_cpu_us driver_cpu_us {RESOURCES} payload_bytes wire_in_bytes"
-    " wire_out_bytes bound",
+    " first_max_ms fastest_ms slowest_ms gap_p99_us client_held_max server_cpu_us driver_cpu_us"
+    f" {RESOURCES} payload_bytes wire_in_bytes wire_out_bytes bound",
     "checks": f"{CELL} operation name value unit least most passed weight reason",
     "overhead": f"{CELL} operation driven_by p50_us us_per_message fixed_s",
     "saturation": f"{CELL} connections arrival slo_p99_ms sustained_per_s broken_per_s saturated"
