@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from array import array
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -178,11 +179,11 @@ def _quotes(symbol: str, seqs: Iterable[int], delay_s: float = 0.0) -> Iterator[
 
 
 class WorkingBlockingService(BlockingService):
-    """A service whose quotes and hellos take `service_time_ms`. `service_work`: "wait" lets the thread sleep, as
-    for a database; "busy" computes until the thread has used as much CPU time (by the clock, threads that share a
-    core would all be done at once).
+    """A service whose quotes and hellos take `service_time_ms`, and each message of an upload before it asks for
+    the next. `service_work`: "wait" lets the thread sleep, as for a database; "busy" computes until the thread has
+    used as much CPU time (by the clock, threads that share a core would all be done at once).
 
-    `peak_in_flight`: the most calls that worked at once.
+    `peak_in_flight`: the most calls that worked at once. `taken_ns`: when it took each message of the last upload.
     """
 
     def __init__(self, *, service_time_ms: float, service_work: str = "wait", **service: Any) -> None:
@@ -192,21 +193,36 @@ class WorkingBlockingService(BlockingService):
         self._counting = threading.Lock()
         self._in_flight = 0
         self.peak_in_flight = 0
+        self.taken_ns = array("q")
 
     def unary(self, method: Method, request: Message) -> Message:
         """Raises CallFailed("not_found") for a method that is not served."""
         if method.name in WORKED:
             self._count(1)
             try:
-                if self._busy:
-                    until = time.thread_time() + self._service_s
-                    while time.thread_time() < until:
-                        pass
-                else:
-                    time.sleep(self._service_s)
+                self._work()
             finally:
                 self._count(-1)
         return super().unary(method, request)
+
+    def client_stream(self, method: Method, requests: Iterator[Message]) -> Message:
+        """Raises CallFailed("not_found") for a method that is not served."""
+        return super().client_stream(method, self._slowly(requests))
+
+    def _slowly(self, requests: Iterator[Message]) -> Iterator[Message]:
+        self.taken_ns = taken = array("q")
+        for request in requests:
+            taken.append(time.perf_counter_ns())
+            self._work()
+            yield request
+
+    def _work(self) -> None:
+        if self._busy:
+            until = time.thread_time() + self._service_s
+            while time.thread_time() < until:
+                pass
+        else:
+            time.sleep(self._service_s)
 
     def _count(self, change: int) -> None:
         with self._counting:

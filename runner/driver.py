@@ -19,8 +19,8 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from adapters.api import AdapterError, Address, CodecError, Exchange, Peer, Unsupported
-from adapters.messages import METHODS, Empty, QuoteRequest
 from runner.blocking import served_by
+from runner.connecting import Connecting, Refused
 from runner.control import Control, run_as_process
 from runner.drive import Drive, Stalled
 from runner.host import machine_ticks, pin, process_facts, rss_bytes, run_loop, stolen, usage
@@ -33,10 +33,6 @@ from runner.timer import open_timer
 
 if TYPE_CHECKING:
     from runner.config import Cell
-
-
-class Refused(Exception):
-    """The server is not the one this run started, or does not answer as it must."""
 
 
 class ControlGate:
@@ -101,22 +97,13 @@ def driver_counters(drive: Drive, gate: ControlGate) -> dict[str, Any]:
     }
 
 
-async def verify(peer: Peer, run: str, first: bool) -> None:
-    """A checked exchange before any clock starts: on every connection whose server it is, on the first one also
-    whether it answers as it must (a service time would be paid for on each). Raises Refused.
-    """
-    which = await peer.unary(METHODS["run"], Empty())
-    if which.run != run:
-        raise Refused(f"the server belongs to run {which.run!r}, not to {run!r}: something else listens there")
-    if not first:
-        return
-    answer = await peer.unary(METHODS["quote"], QuoteRequest("AAPL"))
-    if answer != quote("AAPL", 42):
-        raise Refused(f"the server's first answer is wrong: {answer!r}")
-
-
 async def _connected(
-    stack: AsyncExitStack, cell: Cell, setup: dict[str, Any], control: Control, gate: ControlGate
+    stack: AsyncExitStack,
+    cell: Cell,
+    setup: dict[str, Any],
+    control: Control,
+    gate: ControlGate,
+    connecting: Connecting,
 ) -> tuple[list[Peer], Exchange | None]:
     """Open and verify every connection, within limits.connect_s; or open the one of a hand-written client."""
     adapter, operation = cell.adapter, cell.operation
@@ -143,9 +130,7 @@ async def _connected(
     try:
         async with asyncio.timeout(cell.limits.connect_s):
             for _ in range(wanted):
-                peer = await stack.enter_async_context(adapter.connect(address, operation.credit()))
-                await verify(peer, setup["run"], not peers)
-                peers.append(peer)
+                peers.append(await connecting.open(stack, adapter.connect(address, operation.credit())))
     except TimeoutError:
         raise Refused(f"{len(peers)} of {wanted} connections opened within {cell.limits.connect_s:g} s") from None
     except OSError as exc:
@@ -202,7 +187,8 @@ async def _drive(setup: dict[str, Any], control: Control) -> None:
     control.answer("counters", lambda: driver_counters(holder[0], gate))
     try:
         async with AsyncExitStack() as stack:
-            peers, exchange = await _connected(stack, cell, setup, control, gate)
+            connecting = Connecting(setup["run"], time.perf_counter_ns)
+            peers, exchange = await _connected(stack, cell, setup, control, gate, connecting)
             gate.connected_ns = time.perf_counter_ns()
             drive = Drive(
                 peers=peers,
@@ -214,10 +200,12 @@ async def _drive(setup: dict[str, Any], control: Control) -> None:
                 timer=None if cell.load.arrival == "closed" else stack.enter_context(open_timer()),
             )
             drive.exchange = exchange
+            if peers and not cell.adapter.in_process:  # where both ends are one process, nothing was connected
+                drive.raw.samples |= connecting.samples
             holder.append(drive)
             await cell.operation.drive(drive)
             spent = {key: gate.after[key] - gate.before[key] for key in gate.after if key != "peak_rss_bytes"}
-            spent |= {"peak_rss_bytes": gate.after.get("peak_rss_bytes", 0), **gate.wire}
+            spent |= {key: gate.after[key] for key in gate.after if key == "peak_rss_bytes"} | gate.wire
             drive.raw.usage["driver"] = spent
             control.say("result", raw=pack(drive.raw, cell.record.samples_max))
     except Unsupported as exc:

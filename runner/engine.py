@@ -35,9 +35,11 @@ from adapters.api import CodecError
 from runner.arrivals import seed_of, seeded
 from runner.ceiling import Ceiling
 from runner.checks import machine_checks
+from runner.connecting import connecting_measurements
 from runner.driver import unpack
 from runner.fields import OpenLoad
 from runner.host import MALLOC, cores, environment, load_average
+from runner.operations.ahead import stamped
 from runner.operations.api import Raw, count_check
 from runner.placement import Placement, place
 from runner.process import Child, ChildFailed, Process, Silent
@@ -96,7 +98,7 @@ def run(
         summary = operation.summarize(raw, cell.adapter.codec, conditions)
         # What a run costs beside its warm-up and its window: starting, connecting, verifying, stopping.
         fixed_s = time.monotonic() - begun - raw.counts["busy_ns"] / NS_PER_S
-        summary.measurements["fixed_s"] = (fixed_s, "s")
+        summary.measurements |= {"fixed_s": (fixed_s, "s"), **connecting_measurements(raw)}
         pct = [summary.measurements.get(f"{side}_cpu_pct", (None, ""))[0] for side in ("server", "driver")]
         if spot.name == "same" and pct[0] is not None and pct[1] is not None:
             summary.measurements["busy_pct"] = (pct[0] + pct[1], "%")  # of the one core that both share
@@ -296,6 +298,8 @@ def _timeline(cell: Cell, server: Child | None, driver: Child, nonce: str, condi
         usage["server"]["peak_rss_bytes"] = after["peak_rss_bytes"]
         seen = server.ask("counters", ASK_S)
         watched.counts |= {key: seen[key] for key in ("hellos", "peak_in_flight") if seen.get(key) is not None}
+        if seen.get("taken_ns"):
+            watched.series["taken"] = stamped(seen["taken_ns"])
         url = f"http://{at['host']}:{at['port']}/" if cell.adapter.speaks_http else None
         watched.facts |= operation.afterwards(url, cell.load.connections, conditions["driver_cpus"])
     raw = unpack(_event(driver, server, "result", limits.run_s, "limits.run_s")["raw"])

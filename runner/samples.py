@@ -87,6 +87,16 @@ def folded_rank(values: Folded, q: float) -> int:
     return values.most
 
 
+def rank(values: Sequence[int] | Folded, q: float) -> int | None:
+    """The q-th percentile of `values` in any order: `nearest_rank`, or `folded_rank` where they are folded."""
+    return folded_rank(values, q) if isinstance(values, Folded) else nearest_rank(sorted(values), q)
+
+
+def total(values: Sequence[int] | Folded) -> int:
+    """Their sum."""
+    return values.total if isinstance(values, Folded) else sum(values)
+
+
 PERCENTILES = {"p50_us": 50.0, "p75_us": 75.0, "p90_us": 90.0, "p99_us": 99.0, "p999_us": 99.9}
 
 

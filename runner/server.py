@@ -40,6 +40,7 @@ def server_counters(service: Service | BlockingService, served: Served) -> dict[
         "produced": service.produced,
         "hellos": service.hellos,
         "peak_in_flight": getattr(service, "peak_in_flight", None),
+        "taken_ns": list(getattr(service, "taken_ns", ())),
         "outbound": service.outbound,
         "backlog_messages": None if backlog is None else backlog.messages,
         "backlog_bytes": None if backlog is None else backlog.size_bytes,

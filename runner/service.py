@@ -15,8 +15,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from array import array
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from adapters.api import CallFailed, Message, Method, Peer
@@ -238,10 +240,11 @@ class Service(Peer):
 
 
 class WorkingService(Service):
-    """A service whose quotes and hellos take `service_time_ms`. `service_work`: "wait" awaits a timer, as for a
-    database; "busy" keeps the processor and the event loop, as for a computation.
+    """A service whose quotes and hellos take `service_time_ms`, and each message of an upload before it asks for
+    the next. `service_work`: "wait" awaits a timer, as for a database; "busy" keeps the processor and the event
+    loop, as for a computation.
 
-    `peak_in_flight`: the most calls that worked at once.
+    `peak_in_flight`: the most calls that worked at once. `taken_ns`: when it took each message of the last upload.
     """
 
     def __init__(self, *, service_time_ms: float, service_work: str = "wait", **service: Any) -> None:
@@ -250,6 +253,7 @@ class WorkingService(Service):
         self._busy = service_work == "busy"
         self._in_flight = 0
         self.peak_in_flight = 0
+        self.taken_ns = array("q")
 
     async def unary(self, method: Method, request: Message) -> Message:
         """Raises CallFailed("not_found") for a method that is not served."""
@@ -257,15 +261,30 @@ class WorkingService(Service):
             self._in_flight += 1
             self.peak_in_flight = max(self.peak_in_flight, self._in_flight)
             try:
-                if self._busy:
-                    until = time.perf_counter() + self._service_s
-                    while time.perf_counter() < until:
-                        pass
-                else:
-                    await asyncio.sleep(self._service_s)
+                await self._work()
             finally:
                 self._in_flight -= 1
         return await super().unary(method, request)
+
+    async def client_stream(self, method: Method, requests: AsyncIterable[Message]) -> Message:
+        """Raises CallFailed("not_found") for a method that is not served."""
+        async with aclosing(self._slowly(requests)) as slowly:
+            return await super().client_stream(method, slowly)
+
+    async def _slowly(self, requests: AsyncIterable[Message]) -> AsyncGenerator[Message, None]:
+        self.taken_ns = taken = array("q")
+        async for request in requests:
+            taken.append(time.perf_counter_ns())
+            await self._work()
+            yield request
+
+    async def _work(self) -> None:
+        if self._busy:
+            until = time.perf_counter() + self._service_s
+            while time.perf_counter() < until:
+                pass
+        else:
+            await asyncio.sleep(self._service_s)
 
 
 def service_of(operation: Operation, run: str) -> Service:

@@ -166,6 +166,7 @@ UNITS = {
     "crosscheck_requests_per_s": "1/s",
     "records": "records",
     "buffered_max": "messages",
+    "ahead_max": "messages",
     "records_per_s": "1/s",
     "bytes_per_record": "bytes",
     "busy_pct": "%",
@@ -179,6 +180,7 @@ RESOURCES = {
     "server_switches": 2.5,
     "driver_switches": 1.25,
 }
+CONNECTING = {"connect_ms": 2.0, "first_call_ms": 0.5}
 SUFFIXES = {"us": "us", "ms": "ms", "ns": "ns", "s": "s", "bytes": "bytes", "message": "us"}
 FINDINGS = (
     "message",
@@ -264,6 +266,7 @@ def latency_run(protocol: str, repeat: int = 0, p50_us: float | None = None, **c
             "payload_bytes": 35.0,
             "wire_in_bytes": 37.0,
             "wire_out_bytes": 20.0,
+            **CONNECTING,
         }
     return run_record("request_response", protocol, repeat, given, **changes)
 
@@ -290,6 +293,7 @@ def stream_run(protocol: str, repeat: int = 0, messages_per_s: float | None = No
             "payload_bytes": 36.1,
             "wire_in_bytes": 38.1,
             "wire_out_bytes": 0.001,
+            **CONNECTING,
         }
     return run_record("stream", protocol, repeat, given, **changes)
 

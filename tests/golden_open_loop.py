@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runner.store import RunRecord
-from tests.golden_db import CONDITIONS, UNITS, run_record
+from tests.golden_db import CONDITIONS, CONNECTING, UNITS, run_record
 
 UNITS |= {"requested_per_s": "1/s", "sent_per_s": "1/s", "achieved_per_s": "1/s", "dropped": "calls"}
 
@@ -39,6 +39,7 @@ def open_run(
             "server_cpu_us": service_us * 0.4,
             "driver_cpu_us": service_us * 0.5,
             "driver_cpu_pct": 12.0,
+            **CONNECTING,
         }
     load = {
         "name": arrival,

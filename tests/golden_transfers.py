@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.store import RunRecord
-from tests.golden_db import RESOURCES, run_record, write_sweep
+from tests.golden_db import CONNECTING, RESOURCES, run_record, write_sweep
 
 THREADS = 64
 BYTES = {"protobuf": 100, "cbor": 180, "json": 200}  # of one record
@@ -49,6 +49,7 @@ def hello_run(
             "server_cpu_pct": 100.0,
             "driver_cpu_pct": 50.0,
             **RESOURCES,
+            **CONNECTING,
             "server_peak_rss_bytes": 60_000_000 if threads else 50_000_000,
         }
     operation = {

@@ -40,6 +40,7 @@ def test_a_good_run_is_ok_and_complete(operation: str, protocol: str) -> None:
     assert abs(datetime.now(UTC) - record.started_at) < timedelta(minutes=5)
     assert record.conditions["loop"] == "uvloop"
     assert record.conditions["peers_seen" if protocol == "tcp" else "in_process"] == 1
+    assert ("connect_ms" in record.measurements) is ("first_call" in record.samples) is (protocol == "tcp")
     assert record.environment["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
@@ -51,6 +52,9 @@ def test_every_call_of_a_run_is_in_its_samples() -> None:
     assert record.measurements["n"] == (20, "calls")
     assert record.connections == 3
     assert record.conditions["peers_seen"] == 3
+    for name in ("connect", "first_call"):
+        assert len(record.samples[name]) == 3
+        assert record.measurements[f"{name}_ms"] == (sorted(record.samples[name])[1] / 1e6, "ms")
 
 
 @pytest.mark.parametrize(("work", "looked_at"), [("busy", "busy_pct"), ("wait", "driver_waited_pct")])

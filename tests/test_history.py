@@ -153,12 +153,12 @@ def test_deleting_takes_runs_samples_and_machines_that_no_other_sweep_has(bakeof
     gone = bakeoff.write([replace(SAMPLED, environment={"hostname": "elsewhere"})], 2)
 
     assert bakeoff.lines("delete", "last", "--yes") == [
-        f"results.db: sweep {gone}, 2026-03-01 14:00 UTC, bakeoff suite=article: 1 run, 20 measurements, 3 samples",
+        f"results.db: sweep {gone}, 2026-03-01 14:00 UTC, bakeoff suite=article: 1 run, 22 measurements, 3 samples",
         "deleted: 1 sweep",
     ]
     assert [row["sweep_id"] for row in bakeoff.rows("runs", "--all")] == [kept]
     tables = ("sweep", "run", "measurement", "sample", "distribution", "environment")
-    assert [count(bakeoff.path, table) for table in tables] == [1, 1, 20, 0, 0, 1]
+    assert [count(bakeoff.path, table) for table in tables] == [1, 1, 22, 0, 0, 1]
 
 
 def test_what_would_be_deleted_is_said_and_kept_where_nobody_can_be_asked(

@@ -11,6 +11,7 @@ import pytest
 from adapters.api import CallFailed, ConnectionLost, Message, Method, Peer
 from adapters.codecs import CODECS
 from runner.drive import Drive, Stalled
+from runner.driver import pack, unpack
 from runner.fields import ConstantLoad, PoissonLoad
 from runner.operations.api import Summary
 from runner.operations.request_response import RequestResponse
@@ -295,3 +296,17 @@ def test_equal_stamps_give_no_rate_and_no_crash() -> None:
 
     assert {"requested_per_s", "sent_per_s", "achieved_per_s"}.isdisjoint(values(summary))
     assert (values(summary)["response_p50_us"], summary.void) == (0, [])
+
+
+def test_of_very_many_calls_that_are_counted_by_value_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    drive, few = measured(Slow(lambda n: 0.004), load(rate=100), count=1_000)
+    monkeypatch.setattr("runner.driver.FOLD_FROM", 50)
+    raw = unpack(pack(drive.raw, 10))
+    operation = RequestResponse(name="request_response", count=1_000, warmup=0, size_bytes=None)
+    many = operation.summarize(raw, drive.codec, {"connections": 1})
+
+    assert set(raw.folded) == {"latency", "response", "schedule_delay"}
+    assert raw.samples == {}
+    assert many.void == few.void == []
+    assert values(many) == {name: pytest.approx(value, rel=0.001) for name, value in values(few).items()}
+    assert [check.name for check in many.checks] == [check.name for check in few.checks]

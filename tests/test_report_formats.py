@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,12 @@ from runner.report.command import WHY
 from runner.report.render import Report, Section
 from runner.report.table import Cell, Column, Table, figure, words
 from runner.report.tables import TABLES
+from runner.samples import PERCENTILES, latency_measurements
+from runner.store import RunRecord
 from tests import golden_db
 from tests.golden_db import latency_run
 from tests.golden_sweeps import OTHER_SWEEPS
+from tests.golden_transfers import hello_run
 from tests.reports import Reporter
 
 UNITS = (
@@ -179,26 +185,79 @@ def test_markdown_is_a_table_with_its_sentences() -> None:
     )
 
 
-def test_percentiles_rise_in_every_format(report: Reporter) -> None:
+def random_runs(make: Callable[..., RunRecord]) -> list[RunRecord]:
+    """Rows of one to three runs of a few samples each; some lie so close that rounding could turn them round.
+
+    What a run keeps of its samples is what its operation would.
+    """
+    dealer = random.Random(38)
+    runs = []
+    for number in range(ROWS):
+        least, width = dealer.choice(
+            [(99_940, 120), (2_400, 200), (900, 200_000), (24_900, 150), (700_000, 10_000)]
+        )
+        for repeat in range(dealer.randint(1, 3)):
+            n = dealer.choice([dealer.randint(1, 60), dealer.randint(98, 102), dealer.randint(990, 1_010)])
+            found = latency_measurements([least + dealer.randrange(width) for _ in range(n)])
+            record = make("grpc", repeat, 300.0, label=LABEL.format(number), n=n)
+            others = {name: value for name, value in record.measurements.items() if name not in OF_SAMPLES}
+            runs.append(dataclasses.replace(record, measurements={**others, **found}))
+    return runs
+
+
+ROWS, LABEL = 40, "row{:02}"
+LABELS = {LABEL.format(number) for number in range(ROWS)}
+OF_SAMPLES = (*PERCENTILES, "mean_us", "max_us")
+
+
+@pytest.mark.parametrize(
+    ("table", "make"), [("request_response", latency_run), ("hello", hello_run)], ids=["calls", "hello"]
+)
+def test_percentiles_rise_in_every_format_whatever_the_samples(
+    report: Reporter, table: str, make: Callable[..., RunRecord]
+) -> None:
+    runs = random_runs(make)
+    report.write(runs, 3)
+    report.width(400)  # one line for each row
+    keys = [*PERCENTILES, "max_us"]
+    [found] = report.json(table)["sweeps"][0]["tables"]
+    heads = [column["head"] for column in found["columns"] if column["key"] in keys]
+
+    def rises(values: Sequence[str | float | None]) -> None:
+        numbers = [float(str(value).replace(",", "")) for value in values if value not in (None, "", "-")]
+        assert numbers == sorted(numbers)
+
+    for row in found["rows"]:
+        rises([row.get(key) for key in keys])
+    for csv_row in report.rows(table):
+        rises([csv_row.get(key) for key in keys])
+    printed = [line for line in report(table, "--format", "md").splitlines() if line.startswith("|")]
+    split = [[cell.strip() for cell in line.strip("|").split("|")] for line in printed]
+    shown = [i for i, head in enumerate(split[0]) if any(head.startswith(one) for one in heads)]
+    assert len(shown) == {"request_response": 3, "hello": 5}[table]  # the others are for programs alone
+    for cells in split[2:]:
+        rises([cells[i].partition(" [")[0] for i in shown])
+    # The text has the cells of Markdown, in the same order.
+    lines = [line.split() for line in report.lines(table) if line.startswith("grpc ")]
+    for cells in split[2:]:
+        (line,) = [line for line in lines if set(cells) & LABELS & set(line)]
+        words = iter(line)
+        assert all(cells[i].partition(" [")[0] in words for i in shown)
+
+
+def test_a_percentile_that_one_of_the_runs_has_too_few_samples_for_is_a_dash(report: Reporter) -> None:
+    """Its median over the others could be below the p90 of all."""
     report.write(
         [
-            latency_run(
-                "grpc", 0, 99.96, p90_us=99.97, p99_us=100.2, p999_us=100.21, max_us=100.2149, mean_us=99.96
-            ),
-            latency_run(
-                "websocket", 0, 24.96, p90_us=24.97, p99_us=25.04, p999_us=25.04, max_us=25.04, mean_us=25.0
-            ),
+            latency_run("grpc", 0, 10, p90_us=1_000, p99_us=None, p999_us=None, n=99, errors=1),
+            latency_run("grpc", 1, 10, p90_us=15, p99_us=20, n=100),
         ],
         3,
     )
 
-    for row in report.rows("request_response"):
-        values = [float(row[key]) for key in ("p50_us", "p90_us", "p99_us", "p999_us", "max_us")]
-        assert values == sorted(values)
-    for line in report.lines("request_response"):
-        if line.startswith(("grpc ", "websocket ")) and "p50" not in line:
-            numbers = [float(part) for part in line.split()[2:5]]
-            assert numbers == sorted(numbers)
+    [row] = report.rows("request_response")
+
+    assert (row["p90_us"], row["p99_us"], row["tail_ratio"]) == ("507.5", "", "")
 
 
 @pytest.mark.parametrize("label", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "=HYPERLINK(0)"])

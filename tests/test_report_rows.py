@@ -361,10 +361,17 @@ def test_an_unsupported_cell_is_a_dash_with_a_reason(report: Reporter) -> None:
 
 
 def test_memory_that_was_not_measured_is_not_zero(report: Reporter) -> None:
-    report.write([backpressure_run("grpc", 0, [200, 200, 200], server_rss_growth_bytes=None)])
+    report.write(
+        [
+            backpressure_run(
+                "grpc", 0, [200, 200, 200], server_rss_growth_bytes=None, driver_peak_rss_bytes=5_000_000
+            )
+        ]
+    )
 
     [row] = report.rows("backpressure")
 
+    assert (row["server_peak_rss_bytes"], row["driver_peak_rss_bytes"]) == ("", "5000000")
     assert (row["server_rss_growth_bytes"], row["driver_rss_growth_bytes"]) == ("", "500000")
     assert "not measured" in report("backpressure")
 

@@ -14,6 +14,7 @@ from runner.drive import Stalled
 from runner.operations.request_response import RequestResponse
 from runner.quotes import quote
 from runner.service import Service
+from tests import virtual_time
 from tests.drives import LIMITS, OpenGate, drive_over, run_over
 
 
@@ -126,6 +127,36 @@ async def test_echo_sends_bodies_of_the_size_asked_for(size: int) -> None:
     assert [len(call.data) for call in service.calls] == [size] * 4
     assert summary.measurements["size_bytes"] == (size, "bytes")
     assert summary.measurements["errors"] == (0, "calls")
+
+
+def test_calls_that_fail_fast_are_in_no_percentile_of_those_that_were_answered() -> None:
+    """Three of four fail after 1 ms, the fourth is answered after 50 ms."""
+
+    class Faulty(Service):
+        made = 0
+
+        async def unary(self, method: Method, request: Message) -> Message:
+            self.made += 1
+            good = not self.made % 4
+            await asyncio.sleep(0.05 if good else 0.001)
+            if not good:
+                raise CallFailed("resource_exhausted", "too many")
+            return await super().unary(method, request)
+
+    drive = drive_over([Faulty()])
+    drive.clock = virtual_time.clock
+    virtual_time.virtually(operation(count=100, warmup=0).drive(drive))
+    summary = operation(count=100).summarize(drive.raw, drive.codec, {"connections": 1})
+
+    assert {name: summary.measurements[name][0] for name in ("p50_us", "p90_us", "mean_us", "max_us")} == {
+        "p50_us": 50_000,
+        "p90_us": 50_000,
+        "mean_us": 50_000,
+        "max_us": 50_000,
+    }
+    assert (summary.measurements["n"][0], summary.measurements["errors"][0]) == (25, 75)
+    assert drive.raw.errors == {"resource_exhausted": 75}
+    assert summary.void == ["75 of 100 failed (75.0%; over 1 % is void)"]
 
 
 async def test_when_all_calls_fail_there_is_no_latency_at_all() -> None:

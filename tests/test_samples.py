@@ -57,6 +57,19 @@ def test_measurements_of_1_to_1000_microseconds() -> None:
     }
 
 
+def test_one_sample_is_its_own_median_and_maximum_and_has_no_tail() -> None:
+    assert latency_measurements([1_500]) == {"p50_us": (1.5, "us"), "mean_us": (1.5, "us"), "max_us": (1.5, "us")}
+
+
+@pytest.mark.parametrize(("n", "quoted"), [(200, False), (999, False), (1_000, True), (5_000, True)])
+def test_p999_is_quoted_from_a_thousand_samples_on(n: int, quoted: bool) -> None:
+    found = latency_measurements([number * 1_000 for number in range(1, n + 1)])
+
+    assert ("p999_us" in found) is quoted
+    if n == 5_000:
+        assert found["p999_us"] == (4_995.0, "us")  # not the maximum
+
+
 def test_two_samples_never_give_a_percentile_outside_of_them() -> None:
     assert latency_measurements([1_000, 2_000]) == {
         "p50_us": (1.0, "us"),

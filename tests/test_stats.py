@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -39,6 +40,14 @@ def test_five_runs_have_a_bootstrap_interval() -> None:
     assert found is not None
     # Of all draws of five, 5.8 % have the least run as their median: more than the 2.5 % that are cut off.
     assert (found.median, found.low, found.high, found.kind, found.n) == (12.0, 10.0, 14.0, "interval", 5)
+
+
+def test_the_interval_of_seven_runs_is_from_the_second_to_the_last_but_one() -> None:
+    """Of draws of seven, 1.0 % have the least run as their median (cut off), 10.8 % the second least or less."""
+    found = estimate([3.0, 1.0, 7.0, 5.0, 2.0, 6.0, 4.0])
+
+    assert found is not None
+    assert (found.median, found.low, found.high, found.kind, found.n) == (4.0, 2.0, 6.0, "interval", 7)
 
 
 def test_more_runs_make_the_interval_narrower_than_the_range() -> None:
@@ -121,6 +130,34 @@ def test_five_runs_on_both_sides_are_compared_by_interval() -> None:
     assert (by_range.kind, by_range.claimed) == ("range", False)
 
 
+def test_the_ratio_of_runs_without_any_spread_is_exact() -> None:
+    found = compare([3.0] * 5, [2.0] * 6)
+
+    assert found is not None
+    assert (found.ratio, found.low, found.high, found.kind, found.claimed) == (1.5, 1.5, 1.5, "interval", True)
+
+
+@unhurried
+@given(
+    st.lists(st.floats(90, 110), min_size=1, max_size=7),
+    st.lists(st.floats(90, 130), min_size=1, max_size=7),
+    st.randoms(),
+)
+def test_a_claim_is_over_five_per_cent_with_a_bracket_that_excludes_none_at_all_in_any_order(
+    first: list[float], second: list[float], rng: random.Random
+) -> None:
+    found = compare(first, second)
+
+    assert found is not None
+    assert found == compare(rng.sample(first, len(first)), rng.sample(second, len(second)))
+    assert found.low <= found.ratio <= found.high
+    if min(len(first), len(second)) < 2:
+        assert found.claimed is None
+    else:
+        excludes = not found.low <= 1 <= found.high
+        assert found.claimed is (excludes and max(found.ratio, 1 / found.ratio) > 1.05)
+
+
 def test_five_runs_against_four_are_compared_by_range() -> None:
     found = compare([2.0] * 5, [1.0] * 4)
 
@@ -201,6 +238,18 @@ def test_the_rank_test_knows_neither_order_nor_scale_nor_side(
     assert rank_test(second, first) == pytest.approx(p)
     assert rank_test(first[::-1], second[::-1]) == p
     assert rank_test([v * scale for v in first], [v * scale for v in second]) == p
+
+
+@unhurried
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.lists(st.integers(1, 6), min_size=1, max_size=5))
+def test_the_rank_test_equals_dealing_the_runs_out_in_every_way(first: list[int], second: list[int]) -> None:
+    pooled = [*first, *second]
+    middle = [sum(other < value for other in pooled) + (pooled.count(value) + 1) / 2 for value in pooled]
+    sums = [sum(dealt) for dealt in itertools.combinations(middle, len(first))]
+    ours = sum(middle[: len(first)])
+    as_low, as_high = sum(found <= ours for found in sums), sum(found >= ours for found in sums)
+
+    assert rank_test(first, second) == pytest.approx(min(1, 2 * min(as_low, as_high) / len(sums)))
 
 
 def test_of_runs_that_measure_the_same_hardly_any_split_claims_a_difference() -> None:

@@ -27,7 +27,7 @@ from runner.service import Service
 from runner.store.record import RunRecord
 from runner.tcp import tcp_queues
 from tests.cells import cell, config
-from tests.http_strangers import ANY_PORT, fetch, still
+from tests.http_strangers import ANY_PORT, fetch, still, until
 
 QUOTE = METHODS["quote"]
 THREADS = ["grpc_threads", "http_threads"]
@@ -102,6 +102,35 @@ async def test_one_worker_serves_one_call_at_a_time_whoever_asks(protocol: str) 
 
     assert time.monotonic() - began >= 50 * 0.02
     assert service.peak_in_flight == 1
+
+
+@pytest.mark.parametrize("protocol", THREADS)
+async def test_streams_that_were_left_give_their_threads_back(protocol: str) -> None:
+    """Twenty streams over a pool of ten: half run until nobody reads on, half wait for a thread. All are left; then
+    the whole pool answers.
+    """
+    workers, method, request = 10, METHODS["quotes.unbounded"], SymbolRequest("A" * 65_536)
+    threads, service = adapter(protocol, workers=workers), Counting(together=workers)
+    async with asyncio.timeout(BOUND_S), AsyncExitStack() as stack:
+        server = await stack.enter_async_context(threads.serve(service, ANY_PORT))
+        left = AsyncExitStack()
+        peers = [await left.enter_async_context(threads.connect(server.address)) for _ in range(2 * workers)]
+        streams = [peer.server_stream(method, request) for peer in peers]
+        firsts = [asyncio.create_task(anext(stream)) for stream in streams]
+        await until(lambda: sum(first.done() for first in firsts) >= workers)
+        await still(lambda: service.produced)
+        assert sum(first.done() for first in firsts) == workers  # the others have no thread
+        for first in firsts:
+            first.cancel()
+        await asyncio.wait(firsts)
+        for stream in streams:
+            await stream.aclose()
+        others = [await stack.enter_async_context(threads.connect(server.address)) for _ in range(workers)]
+        async with asyncio.timeout(5):
+            asked = [peer.unary(QUOTE, QuoteRequest("AAPL")) for peer in others]
+            assert await asyncio.gather(*asked) == [quote("AAPL", 42)] * workers
+        assert service.peak == workers
+        await left.aclose()
 
 
 @pytest.mark.parametrize("protocol", THREADS)

@@ -31,10 +31,11 @@ PROMISED = {
     " max_us calls_per_s response_p50_us response_p90_us response_p99_us response_p999_us response_mean_us"
     " response_max_us requested_per_s sent_per_s achieved_per_s dropped schedule_delay_p50_us"
     f" schedule_delay_p99_us server_cpu_us driver_cpu_us {RESOURCES} payload_bytes"
-    " wire_in_bytes wire_out_bytes",
+    " wire_in_bytes wire_out_bytes connect_ms first_call_ms",
     "stream": f"{CELL} producer consumer streams messages seconds messages_per_s us_per_message first_ms"
     " first_max_ms fastest_ms slowest_ms gap_p99_us client_held_max server_cpu_us driver_cpu_us"
-    f" {RESOURCES} payload_bytes wire_in_bytes wire_out_bytes bound",
+    f" {RESOURCES} payload_bytes wire_in_bytes wire_out_bytes bound connect_ms"
+    " first_call_ms",
     "checks": f"{CELL} operation name value unit least most passed weight reason",
     "overhead": f"{CELL} operation driven_by p50_us us_per_message fixed_s",
     "saturation": f"{CELL} connections arrival slo_p99_ms sustained_per_s broken_per_s saturated"
@@ -43,14 +44,14 @@ PROMISED = {
     " server_cpu_pct driver_cpu_pct kept",
     "backpressure": f"{CELL} producer consumer asked quiet_s produced bounded_by bound_reason plateau_messages"
     " plateau_bytes plateau_after_s surplus_server surplus_client surplus_kernel surplus_unaccounted"
-    " server_rss_growth_bytes driver_rss_growth_bytes",
+    " server_rss_growth_bytes driver_rss_growth_bytes server_peak_rss_bytes driver_peak_rss_bytes",
     "hello": f"{CELL} model workers connections connections_opened service_time_ms service_work n errors"
     " requests_per_s requests_per_server_cpu_s mean_us p50_us p75_us p90_us p99_us p999_us max_us server_cpu_us"
     f" driver_cpu_us server_cpu_pct driver_cpu_pct {RESOURCES} wire_in_bytes wire_out_bytes"
-    " crosscheck_requests_per_s crosscheck_tool law",
+    " crosscheck_requests_per_s crosscheck_tool law connect_ms first_call_ms",
     "bulk": f"{CELL} operation shape batch sender producer records messages seconds records_per_s payload_bytes"
-    " bytes_per_record first_ms buffered_max driver_rss_growth_bytes server_rss_growth_bytes server_cpu_us"
-    f" driver_cpu_us {RESOURCES} wire_in_bytes wire_out_bytes checksum",
+    " bytes_per_record first_ms buffered_max service_time_ms ahead_max ahead_max_bytes driver_rss_growth_bytes"
+    f" server_rss_growth_bytes server_cpu_us driver_cpu_us {RESOURCES} wire_in_bytes wire_out_bytes checksum",
 }
 OPEN_LOOP = [
     "rate_per_s",
@@ -264,6 +265,7 @@ def test_latency_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         "payload_bytes": 35.0,
         "wire_in_bytes": 37.25,
         "wire_out_bytes": 19.5,
+        **golden_db.CONNECTING,
         "arrival": "closed",
         **dict.fromkeys(OPEN_LOOP),
     }
@@ -354,6 +356,7 @@ def test_stream_has_a_runs_numbers_as_they_were_saved(path: Path) -> None:
         "wire_in_bytes": 38.125,
         "wire_out_bytes": None,
         "bound": "server",
+        **golden_db.CONNECTING,
     }
     assert isinstance(row["driver_cpu_us"], float)  # so that a division in SQL is one
 
@@ -377,6 +380,7 @@ def test_backpressure_has_a_row_per_quiet_period(path: Path) -> None:
         surplus_unaccounted=-0.5,
         server_rss_growth_bytes=-4096,
         driver_rss_growth_bytes=8192,
+        server_peak_rss_bytes=45_000_000,
         variant="lookahead_bytes=4096",
     )
     write_sweep(path, [record])
@@ -414,6 +418,8 @@ def test_backpressure_has_a_row_per_quiet_period(path: Path) -> None:
         "surplus_unaccounted": -0.5,
         "server_rss_growth_bytes": -4096,
         "driver_rss_growth_bytes": 8192,
+        "server_peak_rss_bytes": 45_000_000,
+        "driver_peak_rss_bytes": None,
     }
     assert isinstance(rows[0]["plateau_bytes"], int)
 
@@ -485,6 +491,7 @@ def test_hello_has_what_was_asked_and_what_the_server_counted(path: Path) -> Non
         "crosscheck_requests_per_s": 5_100.5,
         "crosscheck_tool": "wrk",
         "law": "198 of at most 200",
+        **golden_db.CONNECTING,
     }
     assert isinstance(row["connections_opened"], int)
 
@@ -520,6 +527,7 @@ def test_bulk_holds_both_directions(path: Path) -> None:
         "bytes_per_record": 100.0,
         "first_ms": None,
         "buffered_max": 9_000,
+        **dict.fromkeys(("service_time_ms", "ahead_max", "ahead_max_bytes")),
         "driver_rss_growth_bytes": 2_000_000,
         "server_rss_growth_bytes": 2_000_000,
         "server_cpu_us": 25.0,

@@ -39,6 +39,10 @@ class Raw:
     series: dict[str, list[tuple[int, float | None]]] = field(default_factory=dict)
     usage: dict[str, dict[str, int]] = field(default_factory=dict)
 
+    def values(self, name: str) -> Sequence[int] | Folded:
+        """The samples `name`, folded or not; empty where there are none."""
+        return self.folded.get(name) or self.samples.get(name, [])
+
 
 @dataclass
 class Summary:

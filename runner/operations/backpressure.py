@@ -158,6 +158,8 @@ class Backpressure(Operation):
             if f"{side}_rss_growth_bytes" in raw.counts:
                 name = f"{side}_rss_growth_bytes"
                 summary.measurements[name] = (raw.counts[name], "bytes")
+            if peak := raw.usage.get(side, {}).get("peak_rss_bytes"):
+                summary.measurements[f"{side}_peak_rss_bytes"] = (peak, "bytes")
         wire = max(self.mean_bytes(codec, produced) + conditions["frame_bytes"], 1.0)
         for place, n in self._ledger(raw, produced, wire).items():
             summary.measurements[f"surplus_{place}"] = (n, "messages")

@@ -10,7 +10,7 @@ from adapters.api import Message, Method, Peer
 from runner.checks import Check
 from runner.drive import CALL_ERRORS, Drive, all_of, tickets
 from runner.operations.api import Raw, Summary, count_check, cpu_per_item, errors_check, samples_check
-from runner.samples import NS_PER_S, Folded, filled, latency_measurements, slots
+from runner.samples import NS_PER_S, filled, latency_measurements, slots, total
 
 LITTLE_BAND = 0.10
 LITTLE_CALLS = 100  # per caller: with fewer, starting and ending are a visible part of the window
@@ -71,7 +71,7 @@ async def _call(
 
 def closed_summary(raw: Raw, conditions: dict[str, Any], noun: str = "calls") -> Summary:
     """Times, rate and cost of the calls, and what the verdict rests on. `noun`: what a call is called."""
-    latencies: Sequence[int] | Folded = raw.folded.get("latency") or raw.samples.get("latency", [])
+    latencies = raw.values("latency")
     made, n = raw.counts.get("calls", 0), len(latencies)
     summary = Summary(measurements=latency_measurements(latencies))
     errors = sum(raw.errors.values())
@@ -87,7 +87,7 @@ def closed_summary(raw: Raw, conditions: dict[str, Any], noun: str = "calls") ->
     rate = n * NS_PER_S / raw.window_ns
     summary.measurements[f"{noun}_per_s"] = (rate, "1/s")
     summary.measurements |= cpu_per_item(raw, made)
-    mean = latencies.total / n if isinstance(latencies, Folded) else sum(latencies) / n
+    mean = total(latencies) / n
     in_flight = rate * mean / NS_PER_S
     connections = int(conditions.get("connections", 1))
     # Little's law: calls in flight = rate x mean latency. In a closed loop that is the number of callers.

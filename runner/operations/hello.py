@@ -108,4 +108,4 @@ class Hello(Operation):
 
 def len_of(raw: Raw) -> int:
     """How many requests were answered."""
-    return len(raw.folded.get("latency") or raw.samples.get("latency", []))
+    return len(raw.values("latency"))

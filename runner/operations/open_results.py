@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runner.checks import Check, within
 from runner.operations.api import Raw, count_check, cpu_per_item, errors_check, samples_check
-from runner.samples import NS_PER_S, NS_PER_US, latency_measurements, nearest_rank
+from runner.samples import NS_PER_S, NS_PER_US, latency_measurements, rank, total
 
 ACHIEVED_LEAST = 0.95  # of the requested rate
 BEHIND_NS = 50_000_000  # the answers may spread this much longer than the calls: one hiccup of a busy machine
@@ -26,17 +26,17 @@ def rates(raw: Raw) -> dict[str, tuple[float, str]]:
     counts = raw.counts
     found = {
         "requested_per_s": rate_per_s(counts.get("calls", 0), counts.get("intended_span_ns", 0)),
-        "sent_per_s": rate_per_s(len(raw.samples.get("schedule_delay", [])), counts.get("started_span_ns", 0)),
-        "achieved_per_s": rate_per_s(len(raw.samples.get("latency", [])), counts.get("ended_span_ns", 0)),
+        "sent_per_s": rate_per_s(len(raw.values("schedule_delay")), counts.get("started_span_ns", 0)),
+        "achieved_per_s": rate_per_s(len(raw.values("latency")), counts.get("ended_span_ns", 0)),
     }
     return {name: (rate, "1/s") for name, rate in found.items() if rate is not None}
 
 
 def open_measurements(raw: Raw) -> dict[str, tuple[float, str]]:
     """Service time as p50_us ... max_us, response time as response_p50_us ..., the rates, lateness and drops."""
-    latencies = raw.samples.get("latency", [])
+    latencies = raw.values("latency")
     out = latency_measurements(latencies)
-    response = latency_measurements(raw.samples.get("response", []))
+    response = latency_measurements(raw.values("response"))
     out |= {f"response_{name}": value for name, value in response.items()}
     out |= {
         "n": (len(latencies), "calls"),
@@ -44,9 +44,9 @@ def open_measurements(raw: Raw) -> dict[str, tuple[float, str]]:
         "dropped": (raw.counts.get("dropped", 0), "calls"),
         **rates(raw),
     }
-    delays = sorted(raw.samples.get("schedule_delay", []))
+    delays = raw.values("schedule_delay")
     for name, q in (("schedule_delay_p50_us", 50.0), ("schedule_delay_p99_us", 99.0)):
-        if (delay := nearest_rank(delays, q)) is not None:
+        if (delay := rank(delays, q)) is not None:
             out[name] = (delay / NS_PER_US, "us")
     if latencies:
         out |= cpu_per_item(raw, raw.counts.get("calls", 0))
@@ -56,7 +56,7 @@ def open_measurements(raw: Raw) -> dict[str, tuple[float, str]]:
 def open_checks(raw: Raw) -> list[Check]:
     """What the verdict of this traffic rests on."""
     calls, dropped, errors = raw.counts.get("calls", 0), raw.counts.get("dropped", 0), sum(raw.errors.values())
-    counted = len(raw.samples.get("latency", [])) + errors + dropped
+    counted = len(raw.values("latency")) + errors + dropped
     said = f"{counted:,} calls were counted, {calls:,} were due"
     checks = [*errors_check(errors, calls), samples_check(calls), count_check("calls", counted, calls, said)]
     if calls:
@@ -83,8 +83,8 @@ def _short(raw: Raw) -> list[Check]:
 
 def _late(raw: Raw) -> list[Check]:
     """The driver sent late by so much that its lateness is what was measured."""
-    delay = nearest_rank(sorted(raw.samples.get("schedule_delay", [])), 99.0)
-    response = nearest_rank(sorted(raw.samples.get("response", [])), 99.0)
+    delay = rank(raw.values("schedule_delay"), 99.0)
+    response = rank(raw.values("response"), 99.0)
     if delay is None or response is None:
         return []
     said = (
@@ -110,11 +110,11 @@ def _unaccounted(raw: Raw) -> list[Check]:
     time, the right side comes from the stamps of the calls. Between being due and being taken up by a late driver a
     call is in the right side alone; that is judged as lateness, not here.
     """
-    responses = raw.samples.get("response", [])
+    responses = raw.values("response")
     if len(responses) < LITTLE_CALLS or len(responses) < raw.counts.get("calls", 0) or raw.window_ns <= 0:
         return []
-    seen, expected = raw.counts.get("in_system_ns", 0), sum(responses)
-    least = expected - sum(raw.samples.get("schedule_delay", []))
+    seen, expected = raw.counts.get("in_system_ns", 0), total(responses)
+    least = expected - total(raw.values("schedule_delay"))
     said = (
         f"{seen / raw.window_ns:.2f} calls were in flight, rate x mean response time is "
         f"{expected / raw.window_ns:.2f} (Little's law, within 10 %)"

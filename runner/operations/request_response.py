@@ -82,7 +82,7 @@ class RequestResponse(Operation):
         summary = self._open_summary(raw) if "arrival" in raw.facts else closed_summary(raw, conditions)
         if self.size_bytes is not None:
             summary.measurements["size_bytes"] = (self.size_bytes, "bytes")
-        if raw.samples.get("latency") and raw.window_ns > 0:
+        if len(raw.values("latency")) and raw.window_ns > 0:
             replies = [reply for _, reply in self._exchange()[1]]
             sizes = sum(len(codec.encode(reply)) for reply in replies)
             summary.measurements["payload_bytes"] = (sizes / len(replies), "bytes")

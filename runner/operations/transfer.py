@@ -21,6 +21,7 @@ from adapters.messages import METHODS, Receipt
 from runner.bulk import receipt, taker
 from runner.drive import Drive
 from runner.fields import Count, Natural
+from runner.operations.ahead import ahead
 from runner.operations.api import Operation, Raw, Summary, count_check, cpu_per_item
 from runner.records import Tally, batches
 from runner.samples import NS_PER_S
@@ -191,6 +192,13 @@ class Transfer(Operation):
             summary.measurements["first_ms"] = (counts["first_ns"] / 1e6, "ms")
         if "buffered_max" in counts:
             summary.measurements["buffered_max"] = (counts["buffered_max"], "messages")
+        if "made" in raw.series and "taken" in raw.series and came:
+            summary.series["ahead"] = ahead(raw.series["made"], raw.series["taken"])
+            most = max((int(value or 0) for _, value in summary.series["ahead"]), default=0)
+            summary.measurements |= {
+                "ahead_max": (most, "messages"),
+                "ahead_max_bytes": (round(most * counts["payload_bytes"] / came), "bytes"),
+            }
         if raw.window_ns > 0:
             summary.measurements["seconds"] = (raw.window_ns / NS_PER_S, "s")
             summary.measurements["records_per_s"] = (arrived * NS_PER_S / raw.window_ns, "1/s")

@@ -174,6 +174,9 @@ SERVICE_WORK = Condition(
     lambda work: f"the server's service time is {'a wait' if work == 'wait' else 'busy'}" if work else "",
     ("operation.service_work",),
 )
+SERVICE_TIME_EACH = replace(
+    SERVICE_TIME, say=lambda ms: f"the server takes {plain(ms)} ms for each message" if ms else ""
+)
 RECORDS = Condition(
     "records",
     "records",

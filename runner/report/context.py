@@ -95,7 +95,7 @@ OPERATIONS: dict[str, tuple[Sequence[c.Condition], Sequence[str]]] = {
         ),
         (),
     ),
-    "upload": ((c.LABEL, c.RECORDS, *_BULK), ("shape", "sender")),
+    "upload": ((c.LABEL, c.RECORDS, c.SERVICE_TIME_EACH, *_BULK), ("shape", "sender")),
     "download": ((c.LABEL, c.RECORDS, *_BULK), ("shape", "producer")),
 }
 

@@ -6,6 +6,7 @@ failed, interrupted and unsupported ones.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from runner.report.table import NOTHING, Cell, Column, words
 GOOD = "ok"
 NO_ERRORS = "no errors in any run"
 SETTINGS = "settings"  # the condition whose value is words of its own
+_PERCENTILE = re.compile(r"p\d+_(us|ms)$")
 _RANK = {verdict: i for i, verdict in enumerate(("ok", "void", "failed", "interrupted", "unsupported"))}
 
 
@@ -51,8 +53,14 @@ class Row:
         return [value for run in self.runs if (value := run.metric(metric)) is not None]
 
     def estimate(self, metric: str) -> Estimate | None:
-        """The median of the per-run values, with its bracket."""
-        return estimate(self.values(metric))
+        """The median of the per-run values, with its bracket. None for a percentile that one of the runs has too
+        few samples for: medians over different runs need not rise as the percentiles of each run do.
+        """
+        values = self.values(metric)
+        middle = "p50_us" if metric == "tail_ratio" else _PERCENTILE.sub(r"p50_\1", metric)
+        if middle != metric and len(values) < len(self.values(middle)):
+            return None
+        return estimate(values)
 
     def against(self, other: Row, metric: str) -> Comparison | None:
         """This row as a multiple of `other`."""

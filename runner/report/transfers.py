@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from runner.report.compare import spread
+from runner.report.conditions import SERVICE_TIME_EACH
 from runner.report.figures import counted, number, ratio, size
 from runner.report.published import Moved, Published, Share, Transfer
 from runner.report.rows import Row, Rows
@@ -127,6 +128,7 @@ def _is(row: Row, moved: Moved) -> bool:
     """Whether `row` is sent as `moved` was; a single body is written whole, so that a sender is nothing to it."""
     protocol, _, codec, variant, shape, sender = row.key
     alike = sender in (moved.sender, "") or moved.shape == "single"
+    alike = alike and not row.under.get(SERVICE_TIME_EACH.key)
     return (protocol, codec, variant, shape) == (moved.protocol, moved.codec, "", moved.shape) and alike
 
 

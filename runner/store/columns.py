@@ -84,11 +84,27 @@ CELL = [
 ]
 
 
+PEAKS = [
+    count("server_peak_rss_bytes", "bytes, most resident memory of the server process"),
+    count("driver_peak_rss_bytes", "bytes, most resident memory of the driver process"),
+]
+
+
 def resources(item: str) -> list[Field]:
     """What an `item` took beside time. The columns of every view with a speed."""
     return [
-        count("server_peak_rss_bytes", "bytes, most resident memory of the server process"),
-        count("driver_peak_rss_bytes", "bytes, most resident memory of the driver process"),
+        *PEAKS,
         number("server_switches", f"context switches per {item}, server process: voluntary and not"),
         number("driver_switches", f"context switches per {item}, driver process: voluntary and not"),
     ]
+
+
+# What came before anything was timed. The columns of every view with the calls or messages of a connection.
+CONNECTING = [
+    number(
+        "connect_ms",
+        "ms from asking to connect to an open connection, the median over the run's; in no other time; NULL where "
+        "server and driver are one process",
+    ),
+    number("first_call_ms", "ms of the first call over a connection, likewise; it precedes the warm-up"),
+]

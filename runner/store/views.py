@@ -11,9 +11,11 @@ from collections.abc import Callable
 from runner.store.columns import (
     CELL,
     CODEC,
+    CONNECTING,
     ENGINE,
     LABEL,
     OPERATION,
+    PEAKS,
     PROTOCOL,
     REPEAT,
     RUN_ID,
@@ -99,6 +101,7 @@ _LATENCY = [
     number("payload_bytes", "bytes of one encoded reply, the mean"),
     number("wire_in_bytes", "bytes above TCP that the driver received per call: payload, framing and headers"),
     number("wire_out_bytes", "bytes above TCP that the driver sent per call"),
+    *CONNECTING,
 ]
 
 _STREAM = [
@@ -127,6 +130,7 @@ _STREAM = [
     number("wire_in_bytes", "bytes above TCP that the driver received per message: payload, framing and headers"),
     number("wire_out_bytes", "bytes above TCP that the driver sent per message"),
     word("bound", "the busier side: driver or server"),
+    *CONNECTING,
 ]
 
 _OVERHEAD = [
@@ -158,6 +162,7 @@ _BACKPRESSURE = [
     count("surplus_unaccounted", "messages of the surplus whose place is not known"),
     count("server_rss_growth_bytes", "bytes by which the server's resident memory grew while quiet"),
     count("driver_rss_growth_bytes", "bytes by which the driver's resident memory grew while quiet"),
+    *PEAKS,
 ]
 
 _HELLO = [
@@ -189,6 +194,7 @@ _HELLO = [
     number("crosscheck_requests_per_s", "requests per second of another tool, same server; NULL without"),
     word("crosscheck_tool", "that tool: wrk or h2load"),
     word("law", "whether the rate keeps to workers / service time"),
+    *CONNECTING,
 ]
 
 _BULK = [
@@ -206,6 +212,9 @@ _BULK = [
     number("bytes_per_record", "bytes of payload per record"),
     number("first_ms", "ms to the first batch received; NULL for an upload"),
     count("buffered_max", "most messages in the buffer of a sender that pushes; NULL for the others"),
+    _knob("service_time_ms", "upload: ms that the server takes for each message of a stream", "double precision"),
+    count("ahead_max", "most messages made and not yet taken by a server with a service time; NULL without one"),
+    count("ahead_max_bytes", "bytes of their payload, by the mean message"),
     count("driver_rss_growth_bytes", "bytes by which the driver's peak resident memory passed its level before"),
     count("server_rss_growth_bytes", "bytes by which the server's peak resident memory passed its level before"),
     number("server_cpu_us", "µs of CPU time per record, server process"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runner.report import resources
 from runner.report.compare import named
 from runner.report.context import Context
 from runner.report.figures import counted, number, plain, size
@@ -49,6 +50,7 @@ def build(context: Context) -> Table | None:
         *(Column(f"surplus_{place}_messages", f"surplus {place}", shown=False) for place in PLACES),
         Column("server_rss_growth_bytes", "server\nRSS\ngrowth"),
         Column("driver_rss_growth_bytes", "driver\nRSS\ngrowth"),
+        *resources.peaks(),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
     ]
@@ -71,6 +73,7 @@ def build(context: Context) -> Table | None:
                 f"{side}_rss_growth_bytes": _growth(row, f"{side}_rss_growth_bytes")
                 for side in ("server", "driver")
             },
+            **resources.peak_cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
         }

@@ -32,6 +32,14 @@ PUSH = (
     "push: written without looking whether the transport can take more; buffered max: messages that waited in "
     "the sender"
 )
+AHEAD = (
+    "ahead max: messages that the sender had made and the server had not yet taken, and their payload; a sender "
+    "that waits gets as far as the transport's windows and buffers reach"
+)
+AHEAD_COLUMNS = (
+    Column("ahead_max_messages", "ahead\nmax"),
+    Column("ahead_max_bytes", "ahead\nmax\nbytes"),
+)
 LEGEND = (
     "payload: bytes of the encoded messages, without the protocol's own; RSS growth: peak resident memory over "
     "what it was before"
@@ -58,6 +66,7 @@ def _build(context: Context, operation: str) -> Table | None:
     styles = {row.key[5] for row in rows.all if row.key[5]}
     keys = rows.key_columns(Column("shape", "shape", "key"), Column(role, role, "key", shown=len(styles) > 1))
     first = any(row.values("first_ms") for row in rows.all)
+    slow = any(row.values("ahead_max") for row in rows.all)
     columns = [
         *(_key(column, rows) for column in keys),
         Column("seconds", f"seconds\n{spread}".strip(), spread=True),
@@ -69,6 +78,7 @@ def _build(context: Context, operation: str) -> Table | None:
         Column("first_ms", "first\nbatch\nms", shown=first),
         Column("messages", "messages"),
         Column("buffered_max_messages", "buffered\nmax", shown=PUSHED in styles),
+        *(replace(column, shown=slow) for column in AHEAD_COLUMNS if operation == UPLOAD),
         Column("server_cpu_us", "server\nCPU µs\n/record", shown=False),
         Column("driver_cpu_us", "driver\nCPU µs\n/record", shown=False),
         *resources.columns("record"),
@@ -90,6 +100,8 @@ def _build(context: Context, operation: str) -> Table | None:
             "first_ms": middle(row.estimate("first_ms"), _digits(rows, "first_ms")),
             "messages": middle(row.estimate("messages")),
             "buffered_max_messages": middle(row.estimate("buffered_max")),
+            "ahead_max_messages": middle(row.estimate("ahead_max")),
+            "ahead_max_bytes": middle(row.estimate("ahead_max_bytes")),
             **{f"{side}_cpu_us": middle(row.estimate(f"{side}_cpu_us"), 2) for side in ("server", "driver")},
             **resources.cells(row),
             **wire.ways_cells(row),
@@ -101,7 +113,7 @@ def _build(context: Context, operation: str) -> Table | None:
     notes = [*decides(rows), *_compared(context, rows, operation), *transfers(rows, context.published, operation)]
     notes += [*unfit(rows), *disturbed(rows), *unstable(rows, "seconds")]
     notes.append(f"shape: {'; '.join(f'{shape}, {SHAPES[shape]}' for shape in used)}")
-    notes += [PUSH] if PUSHED in styles else []
+    notes += [*([PUSH] if PUSHED in styles else []), *([AHEAD] if slow else [])]
     return Table(
         operation,
         operation.upper(),

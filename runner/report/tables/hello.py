@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runner.report import resources, wire
+from runner.report import connecting, resources, wire
 from runner.report.compare import UNCLAIMED, Measure, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -71,6 +71,7 @@ def build(context: Context) -> Table | None:
         Column("crosscheck_requests_per_s", "crosscheck\nrequests/s", shown=False),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
+        *connecting.columns(),
     ]
 
     def cells(row: Row) -> dict[str, Cell]:
@@ -92,6 +93,7 @@ def build(context: Context) -> Table | None:
             "crosscheck_requests_per_s": middle(row.estimate("crosscheck_requests_per_s")),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
+            **connecting.cells(row),
         }
 
     left_out = context.choosing.left_out
@@ -103,6 +105,7 @@ def build(context: Context) -> Table | None:
     ]
     notes += readings(rows, context.published, OPERATION, MEASURES)
     notes += [*laws(rows), *unfit(rows), *disturbed(rows), *unstable(rows, "requests_per_s"), LEGEND, PERCENTILES]
+    notes += connecting.notes(rows)
     return Table(
         OPERATION,
         "HELLO",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runner.report import resources, wire
+from runner.report import connecting, resources, wire
 from runner.report.compare import Measure, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -61,6 +61,7 @@ def build(context: Context) -> Table | None:
         *(replace(column, shown=False) for column in wire.columns(rows, "call", both_ways=True)),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
+        *connecting.columns(),
     ]
 
     def cells(row: Row) -> dict[str, Cell]:
@@ -79,6 +80,7 @@ def build(context: Context) -> Table | None:
             **wire.cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
+            **connecting.cells(row),
         }
 
     return Table(
@@ -93,6 +95,7 @@ def build(context: Context) -> Table | None:
             *disturbed(rows),
             *unstable(rows, "response_p50_us"),
             *READING,
+            *connecting.notes(rows),
             *([NO_ERRORS] if rows.faultless else []),
         ],
     )

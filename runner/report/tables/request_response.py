@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.report import resources, wire
+from runner.report import connecting, resources, wire
 from runner.report.compare import Measure, quoted_figures, quoting, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -51,6 +51,7 @@ def build(context: Context) -> Table | None:
         *wire.columns(rows, "call", both_ways=True),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
+        *connecting.columns(),
     ]
 
     def cells(row: Row) -> dict[str, Cell]:
@@ -70,6 +71,7 @@ def build(context: Context) -> Table | None:
             **wire.cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
+            **connecting.cells(row),
         }
 
     left_out = context.choosing.left_out
@@ -79,7 +81,7 @@ def build(context: Context) -> Table | None:
     notes += quoted_figures(rows, published, OPERATION, [("p50_us", "p50", "µs", 1), ("p99_us", "p99", "µs", 1)])
     floor = [FLOOR, rows.floor_note("p50_us")] if rows.has_floor() else []
     notes += [*disturbed(rows), *unstable(rows, "p50_us"), *filter(None, floor), UNSEEN, PERCENTILES]
-    notes += [wire.WIRE] if wire.measured(rows) else []
+    notes += [*connecting.notes(rows), *([wire.WIRE] if wire.measured(rows) else [])]
     notes += [NO_ERRORS] if rows.faultless else []
     return Table(
         OPERATION,

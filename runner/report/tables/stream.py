@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.report import resources, wire
+from runner.report import connecting, resources, wire
 from runner.report.compare import Measure, quoted_figures, quoting, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
@@ -60,6 +60,7 @@ def build(context: Context) -> Table | None:
         *wire.columns(rows, "msg", both_ways=False),
         Column("errors", "errors", "text", shown=not rows.faultless),
         Column("error_kinds", "errors by kind", "text", shown=False),
+        *connecting.columns(),
     ]
 
     def cells(row: Row) -> dict[str, Cell]:
@@ -84,6 +85,7 @@ def build(context: Context) -> Table | None:
             **wire.cells(row),
             "errors": row.errors,
             "error_kinds": row.error_kinds,
+            **connecting.cells(row),
         }
 
     made = [cells(row) for row in rows.all]
@@ -96,7 +98,7 @@ def build(context: Context) -> Table | None:
     )
     notes += [*disturbed(rows), *unstable(rows, "messages_per_s")]
     notes += filter(None, [FLOOR, rows.floor_note("us_per_message")] if rows.has_floor() else [])
-    notes += [READING, *([SEVERAL] if several else [])]
+    notes += [READING, *([SEVERAL] if several else []), *connecting.notes(rows)]
     notes += [*wire.as_text(rows), wire.WIRE] if wire.measured(rows) else []
     notes += [NO_ERRORS] if rows.faultless else []
     if any(row["client_held_max_messages"].text == DASH for row in made):
