@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
+from adapters.api import CallFailed, Message, Method
 from adapters.codecs import CODECS
 from adapters.messages import METHODS
 from runner.operations.api import Raw
@@ -75,6 +78,23 @@ async def test_an_eager_reader_defeats_every_bound_but_credit() -> None:
     assert eager["produced"] > 1_000
     assert eager["inbox"] == eager["produced"] - 100
     assert credited == {"produced": 100, "inbox": 0, "outbound": 0}
+
+
+async def test_a_stream_that_fails_before_all_that_was_asked_for_is_there_fails_the_run_with_its_error() -> None:
+    class Dry(Service):
+        def server_stream(self, method: Method, request: Message) -> AsyncGenerator[Message, None]:
+            return self._dry(super().server_stream(method, request))
+
+        async def _dry(self, items: AsyncGenerator[Message, None]) -> AsyncGenerator[Message, None]:
+            async with aclosing(items):
+                for _ in range(50):
+                    yield await anext(items)
+            raise CallFailed("resource_exhausted", "no more")
+
+    gate = OpenGate()
+    with pytest.raises(CallFailed, match="resource_exhausted: no more"):
+        await operation().drive(drive_over([Dry()], gate=gate))
+    assert gate.steps == ["ready"]  # it never went quiet
 
 
 @pytest.mark.parametrize(

@@ -96,18 +96,22 @@ class Backpressure(Operation):
 
     async def drive(self, drive: Drive) -> None:
         await drive.ready()
+        watched = False
         try:
             async with aclosing(self._open(drive)) as stream:
                 await drive.bounded(self._take(drive, stream), lambda: drive.consumed)
                 reader = asyncio.create_task(_drain(drive, stream)) if self.consumer == "eager" else None
                 await drive.quiet()
                 drive.close_window()
+                watched = True
                 if reader is not None:
                     if reader.done() and not reader.cancelled() and (exc := reader.exception()):
                         drive.count_error(exc if isinstance(exc, Exception) else RuntimeError(str(exc)))
                     reader.cancel()
                     await asyncio.wait([reader])
         except CALL_ERRORS as exc:
+            if not watched:  # nobody has gone quiet: there is nothing to be said but this
+                raise
             drive.count_error(exc)
 
     async def _take(self, drive: Drive, stream: AsyncGenerator[Message, None]) -> None:
