@@ -266,6 +266,33 @@ def test_of_runs_that_measure_the_same_hardly_any_split_claims_a_difference() ->
     assert claimed <= 1
 
 
+@pytest.mark.parametrize(
+    ("runs", "least", "most"),
+    [(2, 0.28, 0.38), (3, 0.06, 0.14), (5, 0.01, 0.08), (7, 0.01, 0.08)],  # 1 in 3, 1 in 10, and at most about 5 %
+)
+def test_chance_alone_makes_as_many_claims_as_the_report_says(runs: int, least: float, most: float) -> None:
+    """Both sides measure the same, with a spread that 5 % is nothing to."""
+    dealer = random.Random(11)
+    claimed = 0
+    for _ in range(400):
+        one, other = ([dealer.lognormvariate(0, 0.5) for _ in range(runs)] for _ in range(2))
+        found = compare(one, other)
+        claimed += found is not None and bool(found.claimed)
+
+    assert least <= claimed / 400 <= most
+
+
+def test_a_tenth_more_is_found_by_five_runs_that_vary_by_two_per_cent() -> None:
+    dealer = random.Random(12)
+    found = [
+        compare(*([dealer.gauss(value, 0.02 * value) for _ in range(5)] for value in (550, 500)))
+        for _ in range(100)
+    ]
+
+    assert sum(one is not None and one.higher == 0 for one in found) >= 95
+    assert not any(one is not None and one.higher == 1 for one in found)
+
+
 def test_of_many_runs_the_rank_test_is_approximated_closely(monkeypatch: pytest.MonkeyPatch) -> None:
     dealer = random.Random(3)
     for shift in (0.0, 0.3, 0.6):

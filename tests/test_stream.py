@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.api import CallFailed, ConnectionLost, Message, Method
+from runner.driver import pack, unpack
 from runner.operations.stream import CREDIT, Stream
 from runner.operations.taken import Held
 from runner.quotes import quote
@@ -65,6 +66,16 @@ async def test_times_of_a_stream_on_a_clock_that_ticks_once_per_message() -> Non
     assert summary.measurements["us_per_message"] == (pytest.approx(1.0), "us")
     assert summary.measurements["first_ms"] == (pytest.approx(0.001), "ms")
     assert summary.measurements["gap_p99_us"] == (1.0, "us")
+
+
+async def test_of_very_many_messages_the_gaps_are_counted_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    drive, few = await run_over(operation(), [Service()])
+    monkeypatch.setattr("runner.driver.FOLD_FROM", 50)
+    raw = unpack(pack(drive.raw, 10))
+    many = operation().summarize(raw, drive.codec, {"connections": 1})
+
+    assert set(raw.folded) == {"gap"}
+    assert many.measurements["gap_p99_us"] == few.measurements["gap_p99_us"] == (1.0, "us")
 
 
 async def test_a_gap_percentile_needs_a_hundred_gaps() -> None:

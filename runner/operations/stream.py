@@ -17,7 +17,7 @@ from runner.operations.api import Operation, Raw, Summary, count_check, cpu_per_
 from runner.operations.taken import SYMBOL, Held, Taken, shares, sort_out
 from runner.paging import PageSize, page_bytes, paged
 from runner.quotes import quote
-from runner.samples import NS_PER_S, NS_PER_US, nearest_rank
+from runner.samples import NS_PER_S, NS_PER_US, rank
 
 LOOK_EVERY = 64  # items between two looks at what the client holds
 CREDIT = 16 * LOOK_EVERY  # application credit granted to a `credited` producer; half of it again when half is used
@@ -189,7 +189,7 @@ class Stream(Operation):
         for name in ("first", "first_max", "fastest", "slowest"):
             if f"{name}_ns" in raw.counts:
                 summary.measurements[f"{name}_ms"] = (raw.counts[f"{name}_ns"] / 1e6, "ms")
-        gap = nearest_rank(sorted(raw.samples.get("gap", [])), 99.0)
+        gap = rank(raw.values("gap"), 99.0)
         if gap is not None:
             summary.measurements["gap_p99_us"] = (gap / NS_PER_US, "us")
         if "held_max" in raw.counts:
