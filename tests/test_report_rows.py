@@ -149,6 +149,18 @@ def test_a_multiple_of_the_floor_needs_the_same_codec(report: Reporter) -> None:
     assert found == {"tcp": "1", "grpc": "6", "websocket": ""}
 
 
+def test_a_multiple_of_the_floor_has_its_bracket_and_the_floor_itself_none(report: Reporter) -> None:
+    report.write([*three("tcp", 50, 52), *three("grpc", 300, 312)])
+
+    rows = {row["protocol"]: row for row in report.rows("request_response")}
+
+    assert [rows["tcp"][f"floor_ratio{end}"] for end in ("", "_low", "_high")] == ["1", "", ""]
+    assert rows["grpc"]["floor_ratio"] == "6"
+    assert float(rows["grpc"]["floor_ratio_low"]) == pytest.approx(300 / 52)
+    assert float(rows["grpc"]["floor_ratio_high"]) == pytest.approx(312 / 50)
+    assert "6.00 [5.77, 6.24]" in report("request_response")
+
+
 def test_a_multiple_of_the_floor_needs_the_same_placement(report: Reporter) -> None:
     report.write([*three("tcp", 50, 50, placement="split"), *three("grpc", 300, 300, placement="same")])
 

@@ -17,7 +17,7 @@ from runner.report.conditions import ENVIRONMENT, Condition
 from runner.report.figures import counted, listed, number, plain
 from runner.report.read import Run
 from runner.report.stats import EQUIVALENT_PCT, Comparison, Estimate, compare, estimate
-from runner.report.table import NOTHING, Cell, Column, words
+from runner.report.table import NOTHING, Cell, Column, figure, words
 
 GOOD = "ok"
 NO_ERRORS = "no errors in any run"
@@ -143,6 +143,16 @@ class Rows:
                 found = row.against(other, metric)
                 return found if found and found.claimed is not None else None
         return None
+
+    def floor_cell(self, row: Row, metric: str) -> Cell:
+        """`against_floor` with its bracket; the floor itself is 1 and nothing else."""
+        found = self.against_floor(row, metric)
+        if found is None:
+            return NOTHING
+        if row.first.protocol == self.floor and not row.first.variant:
+            return figure(found.ratio, 2)
+        bracket = (number(found.low, 2), number(found.high, 2))
+        return Cell(number(found.ratio, 2), found.ratio, found.low, found.high, bracket)
 
     def differing(self, row: Row, but: Sequence[str] = ()) -> str:
         """The conditions of `row` that not all rows share, in words, without those `but`; "" if there are none."""

@@ -8,7 +8,7 @@ from runner.report.context import Context
 from runner.report.disturbed import disturbed
 from runner.report.figures import digits_for
 from runner.report.rows import NO_ERRORS, Row
-from runner.report.table import Cell, Column, Table, bracket_word, figure, headline, middle
+from runner.report.table import Cell, Column, Table, bracket_word, headline, middle
 from runner.report.unstable import unstable
 
 OPERATION = "request_response"
@@ -43,7 +43,7 @@ def build(context: Context) -> Table | None:
         Column("tail_ratio", "p99\n/p50"),
         Column("mean_us", "mean\nµs"),
         Column("calls_per_s", "calls/s"),
-        Column("floor_ratio", "x\nfloor", shown=rows.has_floor()),
+        Column("floor_ratio", "x\nfloor", spread=True, shown=rows.has_floor()),
         Column("driver_cpu_pct", "driver\nCPU %"),
         Column("server_cpu_us", "server\nCPU µs\n/call"),
         Column("driver_cpu_us", "driver\nCPU µs\n/call", shown=False),
@@ -55,7 +55,6 @@ def build(context: Context) -> Table | None:
     ]
 
     def cells(row: Row) -> dict[str, Cell]:
-        floor = rows.against_floor(row, "p50_us")
         return {
             **rows.key_cells(row),
             "n_calls": middle(row.estimate("n")),
@@ -63,7 +62,7 @@ def build(context: Context) -> Table | None:
             "p50_us": headline(row.estimate("p50_us"), digits),
             "tail_ratio": middle(row.estimate("tail_ratio"), 1),
             "calls_per_s": middle(row.estimate("calls_per_s")),
-            "floor_ratio": figure(floor.ratio if floor else None, 2),
+            "floor_ratio": rows.floor_cell(row, "p50_us"),
             "driver_cpu_pct": middle(row.estimate("driver_cpu_pct")),
             "server_cpu_us": middle(row.estimate("server_cpu_us"), cpu),
             "driver_cpu_us": middle(row.estimate("driver_cpu_us"), cpu),

@@ -8,7 +8,7 @@ from runner.report.context import Context
 from runner.report.disturbed import disturbed
 from runner.report.figures import DASH, digits_for
 from runner.report.rows import NO_ERRORS, Row
-from runner.report.table import Cell, Column, Table, bracket_word, figure, headline, middle, words
+from runner.report.table import Cell, Column, Table, bracket_word, headline, middle, words
 from runner.report.unstable import unstable
 
 OPERATION = "stream"
@@ -55,7 +55,7 @@ def build(context: Context) -> Table | None:
         Column("driver_cpu_us", "driver\nCPU µs\n/msg"),
         Column("bound", "busier\nside", "text"),
         Column("client_held_max_messages", "client\nheld\nmax"),
-        Column("floor_ratio", "x\nfloor", shown=rows.has_floor()),
+        Column("floor_ratio", "x\nfloor", spread=True, shown=rows.has_floor()),
         *resources.columns("msg"),
         *wire.columns(rows, "msg", both_ways=False),
         Column("errors", "errors", "text", shown=not rows.faultless),
@@ -64,7 +64,6 @@ def build(context: Context) -> Table | None:
     ]
 
     def cells(row: Row) -> dict[str, Cell]:
-        floor = rows.against_floor(row, "us_per_message")
         held = row.estimate("client_held_max")
         return {
             **rows.key_cells(row),
@@ -80,7 +79,7 @@ def build(context: Context) -> Table | None:
             "driver_cpu_us": middle(row.estimate("driver_cpu_us"), cpu),
             "bound": _majority(row, "bound"),
             "client_held_max_messages": middle(held),
-            "floor_ratio": figure(floor.ratio if floor else None, 2),
+            "floor_ratio": rows.floor_cell(row, "us_per_message"),
             **resources.cells(row),
             **wire.cells(row),
             "errors": row.errors,
