@@ -282,6 +282,19 @@ def test_chance_alone_makes_as_many_claims_as_the_report_says(runs: int, least: 
     assert least <= claimed / 400 <= most
 
 
+@pytest.mark.parametrize(("runs", "least", "most"), [(5, 0.90, 0.97), (7, 0.84, 0.91), (10, 0.92, 0.98)])
+def test_an_interval_covers_the_true_median_about_as_often_as_it_is_said_to(
+    runs: int, least: float, most: float
+) -> None:
+    dealer = random.Random(13)
+    covered = 0
+    for _ in range(500):
+        found = estimate([dealer.lognormvariate(0, 0.2) for _ in range(runs)])
+        covered += found is not None and found.low <= 1 <= found.high
+
+    assert least <= covered / 500 <= most
+
+
 def test_a_tenth_more_is_found_by_five_runs_that_vary_by_two_per_cent() -> None:
     dealer = random.Random(12)
     found = [

@@ -148,7 +148,12 @@ def _median(values: Sequence[float]) -> float:
 
 
 def _medians(values: Sequence[float], stream: int) -> NDArray[np.float64]:
-    """The medians of RESAMPLES draws of len(values) runs with replacement (percentile bootstrap)."""
+    """The medians of RESAMPLES draws of len(values) runs with replacement (percentile bootstrap).
+
+    Of few runs a median has few places to be (each end is one of the runs: binomial), so that what is meant to
+    cover the true one in 95 % of cases does so in 94 % with 5 runs, 88 % with 7, 91 % with 13, and 93 to 97 % with
+    others. A ratio of two such medians excludes 1 by chance in 3 to 5 % of cases with 5, 6, 7 or 10 runs.
+    """
     ordered = np.sort(np.asarray(values, dtype=float))
     low, high = _middles(stream, len(ordered))
     medians: NDArray[np.float64] = (ordered[low] + ordered[high]) / 2
