@@ -190,6 +190,7 @@ async def _drive(setup: dict[str, Any], control: Control) -> None:
             connecting = Connecting(setup["run"], time.perf_counter_ns)
             peers, exchange = await _connected(stack, cell, setup, control, gate, connecting)
             gate.connected_ns = time.perf_counter_ns()
+            timed = cell.operation.on_time or cell.load.arrival != "closed"
             drive = Drive(
                 peers=peers,
                 codec=cell.adapter.codec,
@@ -197,7 +198,7 @@ async def _drive(setup: dict[str, Any], control: Control) -> None:
                 limits=cell.limits,
                 gate=gate,
                 clock=time.perf_counter_ns,
-                timer=None if cell.load.arrival == "closed" else stack.enter_context(open_timer()),
+                timer=stack.enter_context(open_timer()) if timed else None,
             )
             drive.exchange = exchange
             if peers and not cell.adapter.in_process:  # where both ends are one process, nothing was connected

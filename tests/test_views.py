@@ -47,7 +47,7 @@ PROMISED = {
     " server_rss_growth_bytes driver_rss_growth_bytes server_peak_rss_bytes driver_peak_rss_bytes",
     "hello": f"{CELL} model workers connections connections_opened service_time_ms service_work n errors"
     " requests_per_s requests_per_server_cpu_s mean_us p50_us p75_us p90_us p99_us p999_us max_us server_cpu_us"
-    f" driver_cpu_us server_cpu_pct driver_cpu_pct {RESOURCES} wire_in_bytes wire_out_bytes"
+    f" driver_cpu_us server_cpu_pct driver_cpu_pct loop_lag_p90_us {RESOURCES} wire_in_bytes wire_out_bytes"
     " crosscheck_requests_per_s crosscheck_tool law connect_ms first_call_ms",
     "bulk": f"{CELL} operation shape batch sender producer records messages seconds records_per_s payload_bytes"
     " bytes_per_record first_ms buffered_max service_time_ms ahead_max ahead_max_bytes driver_rss_growth_bytes"
@@ -457,6 +457,7 @@ def test_hello_has_what_was_asked_and_what_the_server_counted(path: Path) -> Non
         connections=300,
         service_time_ms=100,
         connections_opened=299,
+        loop_lag_p90_us=75.5,
         law="198 of at most 200",
         crosscheck_tool="wrk",
         crosscheck_requests_per_s=5_100.5,
@@ -485,6 +486,7 @@ def test_hello_has_what_was_asked_and_what_the_server_counted(path: Path) -> Non
         "driver_cpu_us": 100.0,
         "server_cpu_pct": 100.0,
         "driver_cpu_pct": 50.0,
+        "loop_lag_p90_us": 75.5,
         **golden_db.RESOURCES,
         "server_peak_rss_bytes": 60_000_000,
         **wire,

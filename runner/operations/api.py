@@ -68,6 +68,7 @@ class Operation(ABC):
     one_connection: ClassVar[bool] = False  # it looks at one connection, whatever load.connections says
     connections_key: ClassVar[str] = "load.connections"  # the key that says how many things go on at a time
     watched: ClassVar[bool] = False  # the supervisor samples both processes while the driver is quiet
+    on_time: ClassVar[bool] = False  # the driver must wake up on time, as in an open loop
     prefers_one_core: ClassVar[bool] = False  # what placement auto means on fewer than four CPUs
 
     @abstractmethod

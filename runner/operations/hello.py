@@ -7,7 +7,7 @@ what it answers, so that no request is reported twice or lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from adapters.api import Codec, Method
 from adapters.messages import METHODS, Body, Empty
@@ -17,6 +17,7 @@ from runner.fields import Count, Milliseconds, Natural
 from runner.operations.api import Operation, Raw, Summary
 from runner.operations.closed_loop import calls, closed_summary, measure
 from runner.operations.crosscheck import crosscheck
+from runner.operations.lag import lag_checks, lag_measurements, lag_noted
 from runner.samples import NS_PER_S
 
 PAIRS = [(Empty(), Body(b"Hello World!"))]
@@ -39,6 +40,8 @@ class Hello(Operation):
     service_work: Literal["wait", "busy"]
     crosscheck: bool
 
+    on_time: ClassVar[bool] = True
+
     def methods(self) -> list[Method]:
         return [METHODS["hello"], METHODS["run"], METHODS["quote"]]
 
@@ -51,7 +54,8 @@ class Hello(Operation):
         drive.raw.counts["warmup_errors"] = sum(drive.raw.errors.values())
         drive.raw.errors.clear()
         await drive.ready()
-        await measure(drive, METHODS["hello"], PAIRS, self.requests)
+        async with lag_noted(drive):
+            await measure(drive, METHODS["hello"], PAIRS, self.requests)
 
     def afterwards(self, url: str | None, connections: int, cpus: list[int] | None) -> dict[str, str]:
         return crosscheck(url, connections, self.requests, cpus) if self.crosscheck else {}
@@ -59,8 +63,10 @@ class Hello(Operation):
     def summarize(self, raw: Raw, codec: Codec, conditions: dict[str, Any]) -> Summary:
         summary = closed_summary(raw, conditions, "requests")
         summary.findings["model"] = str(conditions.get("model", ""))
-        summary.checks += self._counted(raw) + self._driver(raw, conditions)
         found = summary.measurements
+        found |= lag_measurements(raw)
+        summary.checks += self._counted(raw) + self._driver(raw, conditions)
+        summary.checks += lag_checks(raw, found.get("p90_us", (None, ""))[0])
         workers = conditions.get("workers")
         if workers is not None:
             found["workers"] = (workers, "threads")

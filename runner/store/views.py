@@ -188,6 +188,7 @@ _HELLO = [
     number("driver_cpu_us", "µs of CPU time per request, driver process"),
     number("server_cpu_pct", "% of one core, server process"),
     number("driver_cpu_pct", "% of one core, driver process"),
+    number("loop_lag_p90_us", "µs by which the driver's event loop was late, 90th percentile of looks every 5 ms"),
     *resources("request"),
     number("wire_in_bytes", "bytes above TCP that the driver received per request: payload, framing and headers"),
     number("wire_out_bytes", "bytes above TCP that the driver sent per request"),

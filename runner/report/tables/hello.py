@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner.report import connecting, resources, wire
-from runner.report.compare import UNCLAIMED, Measure, sentences
+from runner.report.compare import UNCLAIMED, Measure, named, sentences
 from runner.report.context import Context
 from runner.report.disturbed import disturbed
-from runner.report.figures import digits_for
+from runner.report.figures import digits_for, number
 from runner.report.law import laws, model, workers
 from runner.report.readings import readings
 from runner.report.rows import NO_ERRORS, Row, Rows
@@ -17,6 +17,7 @@ from runner.report.unfit import unfit
 from runner.report.unstable import unstable
 
 OPERATION = "hello"
+LAG_US, LAG_SHARE = 1_000, 0.5  # as in the check that warns of it
 RATE = Measure("requests_per_s", "requests/s", "faster", more_is_better=True)
 CPU = Measure("requests_per_server_cpu_s", "requests per server-CPU-second", "cheaper", more_is_better=True)
 MEASURES = {
@@ -104,7 +105,15 @@ def build(context: Context) -> Table | None:
         if line != UNCLAIMED or line not in notes
     ]
     notes += readings(rows, context.published, OPERATION, MEASURES)
-    notes += [*laws(rows), *unfit(rows), *disturbed(rows), *unstable(rows, "requests_per_s"), LEGEND, PERCENTILES]
+    notes += [
+        *laws(rows),
+        *unfit(rows),
+        *disturbed(rows),
+        *unstable(rows, "requests_per_s"),
+        *_lagging(rows),
+        LEGEND,
+        PERCENTILES,
+    ]
     notes += connecting.notes(rows)
     return Table(
         OPERATION,
@@ -132,3 +141,16 @@ def _opened(row: Row) -> Cell:
     """As the server counted; the fewest of the runs, so that one that fell short shows."""
     found = row.values("connections_opened")
     return figure(min(found) if found else None)
+
+
+def _lagging(rows: Rows) -> list[str]:
+    """A sentence with the rows whose latency is the driver's in good part: answers waited there for their turn."""
+    found = []
+    for side in named(rows.good):
+        lag, latency = side.row.estimate("loop_lag_p90_us"), side.row.estimate("p90_us")
+        if lag and latency and lag.median > max(LAG_US, LAG_SHARE * latency.median):
+            where = rows.differing(side.row)
+            name = f"{side.name}, {where}" if where else side.name
+            found.append(f"{name} ({number(lag.median)} of {number(latency.median)} µs)")
+    what = "late: answers waited for the driver's event loop for over half of p90, so that latency is its as well"
+    return [f"{what}: {'; '.join(found)}"] if found else []
