@@ -141,6 +141,17 @@ def test_ranges_that_touch_are_no_clear_difference(report: Reporter) -> None:
     assert ratios(report) == ["rsocket against grpc: 0.93x [0.81, 1.07]: no clear difference"]
 
 
+def test_an_interval_within_five_per_cent_is_called_equivalent_and_a_wide_one_is_not(report: Reporter) -> None:
+    near, far = (100, 101, 102, 101, 100), (70, 130, 100, 101, 99)
+    report.write([*three("grpc", *near), *three("rsocket", *near), *three("websocket", *far)])
+
+    assert ratios(report) == [
+        "websocket against grpc: 0.99x [0.69, 1.29]: no clear difference",
+        "grpc against rsocket: 1.00x [0.99, 1.01]: no clear difference, equivalent",
+    ]
+    assert "equivalent is what an interval within 5 % shows" in " ".join(report("request_response").split())
+
+
 def test_a_multiple_of_the_floor_needs_the_same_codec(report: Reporter) -> None:
     report.write([*three("tcp", 50, 50), *three("grpc", 300, 300), *three("websocket", 120, 120)])
 

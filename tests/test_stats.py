@@ -158,6 +158,36 @@ def test_a_claim_is_over_five_per_cent_with_a_bracket_that_excludes_none_at_all_
         assert found.claimed is (excludes and max(found.ratio, 1 / found.ratio) > 1.05)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "claimed", "equivalent"),
+    [
+        ([100, 101, 100, 99, 100], [100, 100, 101, 100, 99], False, True),
+        (
+            [102, 102, 102, 102, 102],
+            [100, 100, 100, 100, 100],
+            False,
+            True,
+        ),  # surely more, and too little to matter
+        ([90, 100, 110, 95, 105], [91, 101, 111, 94, 104], False, False),  # nobody knows yet
+        ([110, 111, 112, 113, 114], [100, 101, 102, 103, 104], True, False),
+        ([100, 100, 100], [100, 100, 100], False, False),  # too few runs to show that nothing is there
+    ],
+)
+def test_equivalence_is_shown_by_an_interval_within_the_band_and_not_by_the_lack_of_a_difference(
+    first: list[float], second: list[float], claimed: bool, equivalent: bool
+) -> None:
+    for found in (compare(first, second), compare(second, first)):
+        assert found is not None
+        assert (found.claimed, found.equivalent) == (claimed, equivalent)
+
+
+def test_a_narrower_band_is_harder_to_be_within() -> None:
+    first, second = [102.0] * 5, [100.0] * 5
+    within = [compare(first, second, pct) for pct in (1.0, 2.5)]
+
+    assert [(one.claimed, one.equivalent) for one in within if one is not None] == [(True, False), (False, True)]
+
+
 def test_five_runs_against_four_are_compared_by_range() -> None:
     found = compare([2.0] * 5, [1.0] * 4)
 

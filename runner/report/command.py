@@ -31,8 +31,8 @@ TIMED = {"payload", "request_response", "open_loop", "saturation", "stream", "he
 READING = (
     "[a, b]: least and most of the runs (range, 2 to 4 runs) or a 95 % bootstrap interval over runs (from 5); the "
     "bracket of a ratio is what those allow. A difference is claimed where that bracket excludes 1 and the medians "
-    "differ by more than {} %; of runs that measure the same, two ranges of 3 separate by chance 1 time in 10, of "
-    "2 1 time in 3. A dash: not measured, or too few samples."
+    "differ by more than {0} %; equivalent is what an interval within {0} % shows. Of runs that measure the same, "
+    "two ranges of 3 separate by chance 1 time in 10, of 2 1 time in 3. A dash: not measured, or too few samples."
 )
 
 

@@ -261,7 +261,7 @@ def spread(found: Comparison) -> str:
 def verdict(found: Comparison, one: Side, other: Side, measure: Measure) -> str:
     """Who is better, or that it cannot be told."""
     if found.higher is None:
-        return "no clear difference"
+        return f"no clear difference{', equivalent' if found.equivalent else ''}"
     first_is_better = (found.higher == 0) == measure.more_is_better
     return f"{(one if first_is_better else other).name} is {measure.better}"
 

@@ -43,7 +43,9 @@ class Estimate:
 class Comparison:
     """One cell against another: `ratio` of the medians, its bracket, and whether a difference is claimed.
 
-    `claimed` is None where it cannot be said at all: a side has fewer than two runs.
+    `claimed` is None where it cannot be said at all: a side has fewer than two runs. `equivalent`: that the two are
+    as good as equal is itself shown, by an interval that lies within the band; without a claim and without this,
+    nothing is known yet.
     """
 
     ratio: float
@@ -51,6 +53,7 @@ class Comparison:
     high: float
     kind: Bracket
     claimed: bool | None
+    equivalent: bool = False
 
     @property
     def higher(self) -> int | None:
@@ -85,12 +88,13 @@ def compare(
     if not first or not second or min(*first, *second) <= 0:
         return None
     ratio = _median(first) / _median(second)
-    over = max(ratio, 1 / ratio) > 1 + equivalent_pct / 100
+    band = 1 + equivalent_pct / 100
+    over = max(ratio, 1 / ratio) > band
     if min(len(first), len(second)) >= INTERVAL_FROM:
         # Each side is drawn from both streams, so that a against b and b against a have inverse brackets.
         ones, others = ([_medians(side, stream) for stream in (1, 2)] for side in (first, second))
         low, high = _interval(np.concatenate([ones[0] / others[1], ones[1] / others[0]]))
-        return Comparison(ratio, low, high, "interval", over and not low <= 1 <= high)
+        return Comparison(ratio, low, high, "interval", over and not low <= 1 <= high, max(1 / low, high) <= band)
     low, high = min(first) / max(second), max(first) / min(second)
     if min(len(first), len(second)) < 2:
         return Comparison(ratio, low, high, "single", None)
