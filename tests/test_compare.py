@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from runner.__main__ import main
+from runner.history.compare import ONLY
 from runner.report.better import more_is_better
 from runner.store import RunRecord
 from tests.golden_db import CONDITIONS, ENVIRONMENT, backpressure_run, golden, latency_run, stream_run
@@ -98,6 +99,48 @@ def test_little_differences_and_single_runs_are_not_claimed(bakeoff: Bakeoff) ->
         ("request_response grpc", "p50_us"): "no clear difference",
         ("request_response tcp", "p50_us"): "n=1",
     }
+
+
+def test_some_runs_of_a_sweep_are_compared_with_others_of_it(bakeoff: Bakeoff) -> None:
+    """Interleaved in one sweep, so that whatever comes and goes meanwhile is on both sides."""
+    slower = {"operation": {"service_time_ms": 0.55}}
+    bakeoff.write(
+        [
+            *calls("grpc", 1_000, label="a", config={"operation": {"service_time_ms": 0.5}}),
+            *calls("grpc", 1_100, label="b", config=slower),
+            *calls("tcp", 50, label="b"),
+        ]
+    )
+    found = bakeoff.json("compare", "last@label=a", "last@label=b@protocol=grpc", "--metric", "p50_us")
+    [row] = found["rows"]
+
+    assert (row["cell"], row["verdict"], row["ratio"]) == ("request_response grpc", "worse", pytest.approx(1.1))
+    assert "service_time_ms 0.5 -> 0.55" in row["differs"]
+    head = " ".join(bakeoff.lines("compare", "last@label=a", "last@label=b@protocol=grpc")[:6])
+    assert "BASE results.db · runs with label=a of sweep 01KG" in head
+    assert "NEW results.db · runs with label=b and protocol=grpc of sweep 01KG" in head
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("last@label=c", "no run of sweep 01KG0000000000000000000001 has label=c (bakeoff runs lists them)"),
+        ("last@lable=a", "lable=a: no run has lable; did you mean label? (bakeoff show RUN prints what it has)"),
+    ],
+)
+def test_runs_that_a_sweep_does_not_have_cannot_be_compared(bakeoff: Bakeoff, reference: str, said: str) -> None:
+    bakeoff.write(calls("grpc", 1_000, label="a"))
+
+    assert bakeoff.refused("compare", "last", reference) == said
+
+
+def test_a_password_in_an_address_is_no_choice_of_runs() -> None:
+    address = "postgresql+psycopg://me:a=b@host/name?options=x"
+
+    assert ONLY.search(address) is None
+    found = ONLY.search(f"{address}@label=a")
+    assert found is not None
+    assert found[1] == "label=a"
 
 
 def test_what_is_equivalent_in_practice_can_be_said(bakeoff: Bakeoff) -> None:

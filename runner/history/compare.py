@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,14 +15,19 @@ from runner.report.contrast import contrasts, table
 from runner.report.pairs import Measured, Pairs, measured, paired
 from runner.report.read import ReportError, open_report
 from runner.report.stats import EQUIVALENT_PCT
-from runner.report.stored import chosen_sweep, shown
+from runner.report.stored import Clause, chosen_sweep, clause, shown
 
 EXAMPLES = """\
   bakeoff compare last~1 last                         the last two sweeps
   bakeoff compare 01M8QRN6RTB80 last --metric p99_us  the beginning of an id is enough
   bakeoff compare monday.db tuesday.db --format md    the last sweeps of two files
-  bakeoff compare monday.db:last~1 results.db"""
-REFERENCE = "an id or its beginning, last, last~1, a database (its last sweep), or DATABASE:SWEEP"
+  bakeoff compare monday.db:last~1 results.db
+  bakeoff compare last@label=before last@label=after  some runs of a sweep with others of it"""
+REFERENCE = (
+    "an id or its beginning, last, last~1, a database (its last sweep), or DATABASE:SWEEP; @KEY=VALUE after it "
+    "takes only the runs that have it"
+)
+ONLY = re.compile(r"@([\w.]+!?=[^@]*)$")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,10 +54,15 @@ def _answer(asked: argparse.Namespace) -> int:
 @contextmanager
 def opened(reference: str, db: str) -> Iterator[Measured]:
     """The sweep called `reference`; without a database in it, one of `db`. Raises ReportError, StoreError."""
+    only: list[Clause] = []
+    while found := ONLY.search(reference):
+        only.insert(0, clause(found[1]))
+        reference = reference[: found.start()]
     database, name = located(reference, db)
     with ExitStack() as stack:
         connection = stack.enter_context(open_report(database))
-        yield measured(connection, chosen_sweep(connection, name, shown(database)), shown(database))
+        whole = measured(connection, chosen_sweep(connection, name, shown(database)), shown(database))
+        yield whole.narrowed(only) if only else whole
 
 
 def located(reference: str, db: str) -> tuple[str, str]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlalchemy import Connection, select
 
 from runner.report.changed import Change, changes, conditions, machine, settings
-from runner.report.read import Sweep
-from runner.report.stored import Stored, said, stored_runs
+from runner.report.read import ReportError, Sweep
+from runner.report.stored import Clause, Stored, said, selected, stored_runs
 from runner.store import schema
 
 GOOD = "ok"
@@ -26,18 +26,29 @@ _KNOBS = ("protocol.", "codec.")
 
 @dataclass(frozen=True)
 class Measured:
-    """The runs of one sweep. `metrics`: run_id -> metric -> value."""
+    """The runs of one sweep, or `only` some of them. `metrics`: run_id -> metric -> value."""
 
     sweep: Sweep
     database: str
     runs: Sequence[Stored]
     metrics: Mapping[str, Mapping[str, float]]
+    only: Sequence[Clause] = ()
 
     @property
     def title(self) -> str:
         """For the head of a comparison."""
         started = self.sweep.started_at[:16].replace("T", " ")
-        return f"{self.database} · sweep {self.sweep.sweep_id} · {self.sweep.command} · started {started} UTC"
+        which = f"runs with {' and '.join(map(str, self.only))} of " if self.only else ""
+        sweep = f"{which}sweep {self.sweep.sweep_id}"
+        return f"{self.database} · {sweep} · {self.sweep.command} · started {started} UTC"
+
+    def narrowed(self, only: Sequence[Clause]) -> Measured:
+        """The runs for which all of `only` hold. Raises ReportError where there are none."""
+        runs = selected(self.runs, only)
+        if not runs:
+            said = " and ".join(map(str, only))
+            raise ReportError(f"no run of sweep {self.sweep.sweep_id} has {said} (bakeoff runs lists them)")
+        return replace(self, runs=runs, only=only)
 
 
 @dataclass(frozen=True)
