@@ -301,8 +301,8 @@ def test_a_key_that_no_sweep_of_a_suite_has_is_a_mistake(
     assert application.run([*small, "operation.askd=7", "operation.consumer=eager"]) == 2
     assert capsys.readouterr().err == (
         "bakeoff: operation.askd: no such key; did you mean 'asked'? "
-        "(no sweep of this suite has it; operation takes: count, warmup, consumer, producer, page, asked, quiet_s, "
-        "settle_s, mark, message, loops)\n"
+        "(no sweep of this suite has it; operation takes: count, warmup, consumer, producer, streams, page, asked, "
+        "quiet_s, settle_s, mark, message, loops)\n"
     )
 
 
